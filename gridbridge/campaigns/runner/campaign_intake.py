@@ -13,6 +13,7 @@ from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox,
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
@@ -77,6 +78,7 @@ class CampaignAndRequestIntake:
         self._campaigns = CampaignRows(database)
         self._predecessors = PredecessorRows(database, self._campaigns)
         self._shared_inputs = SharedInputRows(database)
+        self._copies = InputCarryRows(database)
         self._kept_parts = AddedTaskRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._given = CampaignFileRegister(folder)
@@ -189,8 +191,10 @@ class CampaignAndRequestIntake:
         jumps = self._watch.detect_clock_jumps()
         before = now - KEPT - sum_clock_jumps(jumps)  # files are kept longer if this host's clock has jumped
         self._watch.save_clock_readings()
-        for number in self._campaigns.campaigns_ended_before(before):
+        ended = self._campaigns.campaigns_ended_before(before)
+        for number in ended:
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
+        self._copies.forget_copies_of_campaigns(ended)
         self._events.close_events_of_ended_campaigns(before, now, but=ROOT_EVENTS)
         self._events.delete_old_events(before)
         self._campaigns.delete_old_request_records(before)

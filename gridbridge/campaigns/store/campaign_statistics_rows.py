@@ -116,6 +116,11 @@ class InputCarryRows:
         of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)
         self._database.execute(delete(CARRIES).where(*of))
 
+    def forget_copies_of_campaigns(self, campaigns: Iterable[int]) -> None:
+        """Forget copies that nobody can remove any more, because the campaigns' files are removed."""
+        rows = [{"of_campaign": campaign} for campaign in campaigns]
+        self._database.execute_for_each_row(delete(CARRIES).where(CARRIES.c.campaign == bindparam("of_campaign")), rows)
+
     def record_carry(self, campaign: Campaign, cluster: str, carry: TimedInputCarry) -> None:
         """Record a carry; in the rate of its owner and cluster it counts as much as all earlier timed carries."""
         upsert, execute = self._database.upsert, self._database.execute

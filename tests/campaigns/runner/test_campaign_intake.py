@@ -16,6 +16,7 @@ from gridbridge.campaigns.runner.campaign_runner import TAKING_S, process_inbox_
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignFileRegister
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignForAdmission
@@ -216,10 +217,13 @@ def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: Int
     for campaign, days in ((1, 31), (2, 0)):
         site.end_campaign(campaign, days, CampaignState.TERMINATED)
         site.open_event(CampaignEventCode.EXIT_ERROR, campaign=campaign, last_at=datetime.now(UTC) - timedelta(days=31))
+        InputCarryRows(site.database).record_begun_carry(campaign, "beta")
+        site.campaigns.record_ledger_has_campaign_end(campaign)
 
     site.intake.delete_old_files_and_events()
 
     assert site.files() == ["c.2"]
+    assert [*InputCarryRows(site.database).copies_of_ended_campaigns()] == [(2, "beta")]
     assert [event.campaign for event in site.events.query_open_events()] == [2]
 
 
