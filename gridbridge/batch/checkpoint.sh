@@ -1,7 +1,7 @@
 # Functions of task.sh for a task with checkpoints; $gb_checkpoints has the files of a checkpoint in the task's folder.
 # A checkpoint is complete once the task has replaced all of its files. Each complete checkpoint is a line in
 # $gb_output.checkpoints: the hundredths of a second from the signal until then, or - without a signal.
-# shellcheck shell=sh disable=SC2086,SC2154 # set by task.sh; names of files have no blanks
+# shellcheck shell=sh disable=SC2086,SC2154,SC2172 # names have no blanks; set by task.sh; signals without a name
 has_checkpoint() { # $1: an attempt's folder
     for gb_name in $gb_checkpoints; do [ -e "$1/$gb_name" ] || return; done
 }
@@ -70,7 +70,8 @@ time_checkpoints() { # runs beside the task
         esac
         until is_checkpoint_new; do
             read_uptime
-            [ $((gb_uptime - gb_began)) -lt $((100 * gb_checkpoint_s)) ] && kill -s 0 -- "$gb_pid" || continue 2
+            [ $((gb_uptime - gb_began)) -lt $((100 * gb_checkpoint_s)) ] || continue 2
+            kill -s 0 -- "$gb_pid" || continue 2
             sleep 0.5
         done
         read_uptime
@@ -86,6 +87,6 @@ stop_checkpoints() { # after the task's end
 
 drop_checkpoint() { # a successful task needs no checkpoint
     for gb_name in $gb_checkpoints; do
-        case " $gb_outputs " in *" $gb_name "*) ;; *) rm -rf -- "$gb_number/$gb_name" ;; esac
+        case " $gb_outputs " in *" $gb_name "*) ;; *) rm -rf -- "${gb_number:?}/$gb_name" ;; esac
     done
 }

@@ -1,7 +1,7 @@
 # Runs one task of a campaign's array; gb_* and the task's parameters are set above. The script ends like the task.
 # Exit statuses 99 and 100 would requeue or block the job (sge_shepherd(8)): 199 and 200 replace them, and unused
 # signals replace 199 and 200.
-# shellcheck shell=sh disable=SC2154,SC2172,SC3028,SC3045,SC3067 # set above or by execd; every sh has ulimit -c, -O and these signals
+# shellcheck shell=sh disable=SC2034,SC2154,SC2172,SC3028,SC3045,SC3067 # set or used above, in checkpoint.sh or by execd
 umask 022
 gb_preempted=
 trap 'gb_preempted=1' 56 # sge-methods/preempt announces a preemption; the task then ends by signal 55
@@ -80,7 +80,9 @@ set -C # never writes to an existing file or link
 set +C
 export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
 gb_own=
-case $gb_outputs${gb_inputs:=}${gb_checkpoints:=} in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
+case $gb_outputs${gb_inputs:=}${gb_checkpoints:=} in
+?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;;
+esac
 [ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
 gb_left=${gb_inputs:-0}
 link_inputs "$@" || { die 54; exit 1; }
