@@ -56,6 +56,9 @@ SENTENCES = {
     TaskSentOrUnsentCause.FULL: (
         "{were_free}, and a task needs {slots}; a job must end first ({others_wait}, and {may_wait} more may wait)"
     ),
+    TaskSentOrUnsentCause.INPUTS_TRAVEL: (
+        "half of the tasks that a file server allows wait for their input files; more are sent when these have arrived"
+    ),
     TaskSentOrUnsentCause.FIRST_CARRY: (
         "the first task's input files are being carried to the cluster; more tasks are sent once the time is known"
     ),

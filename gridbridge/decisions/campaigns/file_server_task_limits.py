@@ -60,6 +60,16 @@ def count_tasks_by_campaign_and_cluster(situation: CampaignCycleSituation) -> Co
     return counts
 
 
+def count_travelling_tasks(situation: CampaignCycleSituation) -> Counter[str]:
+    """Count the tasks at each cluster whose input files may still be on their way."""
+    carrying = {(cost.campaign, cost.cluster) for cost in situation.carry_costs}
+    counts = Counter[str]()
+    for array in situation.unfinished_arrays:
+        if array.state is ArraySubmissionState.INTENDED and (array.campaign, array.cluster) in carrying:
+            counts[array.cluster] += array.size
+    return counts
+
+
 def next_file_server_limit(
     rule: FileServerRule, last: FileServerLimit | None, tasks: int, load: float | None, at: datetime
 ) -> FileServerLimit:
@@ -152,10 +162,34 @@ class RemainingTasksByLimit:
         self._servers = {limit.storage: max(0, floor(limit.limit) - limit.tasks) for limit in limits}
         self._storages = {rule.storage: rule.clusters for rule in situation.servers.rules}
         self._campaigns = _tasks_left_by_campaign(situation, count_succeeded_tasks(situation))
+        self._carrying = {(cost.campaign, cost.cluster) for cost in situation.carry_costs}
+        travelling = count_travelling_tasks(situation)
+        self._carried = {
+            limit.storage: (floor(limit.limit) + 1) // 2
+            - sum(travelling[name] for name in self._storages[limit.storage])
+            for limit in limits
+        }
 
     def remaining_tasks(self, campaign: Campaign, cluster: str) -> int:
         of_campaign = self._campaigns.get(campaign.number, UNLIMITED_TASKS)
-        return min(of_campaign, self.remaining_tasks_at_cluster(cluster))
+        return min(
+            of_campaign,
+            self.remaining_tasks_at_cluster(cluster),
+            self._remaining_carried_tasks(campaign.number, cluster),
+        )
+
+    def has_all_allowed_carries(self, campaign: int, cluster: str) -> bool:
+        return self._remaining_carried_tasks(campaign, cluster) <= 0
+
+    def _remaining_carried_tasks(self, campaign: int, cluster: str) -> int:
+        """Return how many more tasks may wait for their input files.
+
+        A carry may last a day, so such tasks, which don't burden a file server yet, get half of its limit at most.
+        """
+        if (campaign, cluster) not in self._carrying:
+            return UNLIMITED_TASKS
+        left = (tasks for storage, tasks in self._carried.items() if cluster in self._storages[storage])
+        return max(0, min(left, default=UNLIMITED_TASKS))
 
     def remaining_tasks_at_cluster(self, cluster: str) -> int:
         """Return how many additional tasks of all campaigns the file servers of a cluster allow."""
@@ -170,3 +204,5 @@ class RemainingTasksByLimit:
             self._campaigns[campaign] -= tasks
         for storage in self._servers:
             self._servers[storage] -= tasks if cluster in self._storages[storage] else 0
+            if (campaign, cluster) in self._carrying and cluster in self._storages[storage]:
+                self._carried[storage] -= tasks

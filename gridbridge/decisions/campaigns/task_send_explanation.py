@@ -135,6 +135,7 @@ class _TaskSendExplainer:
         unsent = self._to_send[campaign.number]
         worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent)
         is_at_limit = matching.left.tasks.has_all_allowed_tasks(campaign.number)
+        are_travelling = matching.left.tasks.has_all_allowed_carries(campaign.number, cluster)
         is_tried = cluster in self._situation.tried.get(campaign.number, ())
         causes = (
             ((campaign.number, cluster) in self._by_day, cause.NIGHT),
@@ -143,6 +144,7 @@ class _TaskSendExplainer:
             (cluster in self._servers, cause.FILE_SERVER),
             (is_at_limit and reason.succeeded < reason.first_tasks, cause.FIRST_TASKS),
             (is_at_limit, cause.MAX_PARALLEL),
+            (are_travelling, cause.INPUTS_TRAVEL),
             (not matching.max_arrays_for_cluster(campaign, cluster), cause.MAX_ARRAYS),
             (0 < reason.all_slots < reason.slots, cause.TOO_LARGE),
             (not self._unsent.count_tasks_for_cluster(campaign.number, cluster), cause.KEPT_OFF),

@@ -22,6 +22,7 @@ class TaskSentOrUnsentCause(StrEnum):
     FIRST_TASKS = "first_tasks"  # too few of the campaign's first tasks have succeeded
     MAX_PARALLEL = "max_parallel"  # the campaign has as many tasks at clusters as its JDL allows
     FILE_SERVER = "file_server"  # the load, or a limit, of a file server allows no more tasks
+    INPUTS_TRAVEL = "inputs_travel"  # half of the tasks that a file server allows wait for their input files
     MAX_ARRAYS = "max_arrays"  # the cluster accepts no more arrays
     TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
     KEPT_OFF = "kept_off"  # all unsent tasks avoid the cluster, because they failed there

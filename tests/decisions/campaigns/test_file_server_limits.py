@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bench.file_server import RULE, SERVERS, FileServer, largest_deviation, loads_by_second
 from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.file_server_task_limits import describe_file_server_limits, next_file_server_limit
+from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -20,9 +21,11 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     FairShareInputs,
+    InputCarryCost,
 )
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerRule, FileServerSituation
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
 from tests.builders.campaigns import NOON, released_array
 from tests.decisions.campaigns.campaign_builder import make_attempt, make_campaign, make_cycle_situation, sent_tasks
 
@@ -141,6 +144,8 @@ def situation(*rules: FileServerRule, **values: Any) -> CampaignCycleSituation:
     return make_cycle_situation(**{"servers": FileServerSituation(rules=rules)} | usual | values)
 
 
+INTENDED = replace(released_array(size=4), state=ArraySubmissionState.INTENDED)
+CARRIED = tuple(InputCarryCost(campaign=1, cluster=name, task_s=0.0) for name in ("beta", "gamma"))
 SUCCESS = make_attempt(outcome=TaskAttemptOutcome.SUCCESS)
 FAIR = FairShareInputs(by=FairShareUnit.USER)
 TWO = (at_both(1), replace(at_both(2), owner="bob"))
@@ -154,8 +159,10 @@ TWO = (at_both(1), replace(at_both(2), owner="bob"))
         (situation(replace(HOME, clusters=("gamma",), max_jobs=2)), {1: 9}),
         (situation(HOME, replace(HOME, storage="work", max_jobs=4)), {1: 1}),
         (situation(replace(HOME, max_jobs=2)), {}),
-        (situation(HOME, arrays=(replace(released_array(size=4), state=ArraySubmissionState.INTENDED),)), {1: 3}),
+        (situation(HOME, arrays=(INTENDED,)), {1: 3}),
         (situation(HOME, room={"gamma": ROOM["gamma"]}, there=(), arrays=(released_array(size=9),)), {1: 1}),
+        (situation(HOME, campaigns=TWO, there=(), carry_costs=CARRIED), {1: 5, 2: 5}),
+        (situation(HOME, campaigns=TWO, there=(), carry_costs=CARRIED, arrays=(INTENDED,)), {1: 1, 2: 5}),
         (situation(HOME, campaigns=TWO), {1: 7}),
         (situation(HOME, campaigns=TWO, sharing=FAIR), {1: 2, 2: 5}),
         (situation(campaigns=(at_both(max_parallel=5),)), {1: 2}),
@@ -174,6 +181,8 @@ TWO = (at_both(1), replace(at_both(2), owner="bob"))
         "more tasks than the limit",
         "an array on its way counts",
         "an array at a silent cluster counts",
+        "tasks whose inputs travel get half",
+        "tasks whose inputs travel already",
         "the older campaign comes first",
         "fair shares",
         "max_parallel",
@@ -191,6 +200,16 @@ def test_clusters_and_campaigns_share_a_limit(seen: CampaignCycleSituation, expe
         sent[number] += tasks
 
     assert dict(sent) == expected
+
+
+def test_a_carry_that_never_ends_leaves_half_of_a_file_server_to_others() -> None:
+    """A person's own remote account decides how long a carry lasts."""
+    stuck, waiting = replace(INTENDED, size=5), {1: 50, 2: 3}
+    seen = situation(HOME, campaigns=TWO, there=(), carry_costs=CARRIED, arrays=(stuck,), waiting=waiting)
+
+    assert {2: 3} == {number: tasks for (number, _), tasks in sent_tasks(seen).items()}
+    causes = {(why.campaign, why.cause) for why in explain_campaign_task_sends(seen, plan_campaign_cycle(seen))}
+    assert (1, TaskSentOrUnsentCause.INPUTS_TRAVEL) in causes
 
 
 def test_the_plan_keeps_the_rule_going_and_says_what_binds() -> None:
