@@ -7,6 +7,7 @@ and their seconds together. Exit status: 0 done; 2 error, on standard error.
 
 import json
 import sys
+from dataclasses import replace
 
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
     own_campaign_output_folders,
@@ -27,8 +28,12 @@ def run_task_checkpoint_reader(paths: FixedPaths | None = None) -> int:
         source = own_campaign_output_folders(campaign, paths or FixedPaths(), ()).get(cluster)
         if source is None:
             raise StateError(f"{cluster}: not configured any more")
-        attempts = {f"{task}.{attempt}.checkpoints": (task, attempt) for task, attempt in parse_attempt_ranges(tasks)}
-        texts = read_output_tails_by_name(source, tuple(attempts), MOST_BYTES)
+        # the campaign's own folder is missing until its first task starts
+        parent, _, folder = source.folder.rpartition("/")
+        attempts = {
+            f"{folder}/{task}.{number}.checkpoints": (task, number) for task, number in parse_attempt_ranges(tasks)
+        }
+        texts = read_output_tails_by_name(replace(source, folder=parent or "/"), tuple(attempts), MOST_BYTES)
         rows = [(*attempts[name], *_count_checkpoints(text)) for name, text in texts.items()]
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201

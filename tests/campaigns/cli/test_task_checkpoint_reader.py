@@ -30,6 +30,18 @@ def test_complete_and_timed_checkpoints_are_counted(
     assert {"checkpoints": [[0, 1, 3, 2, 4.0], [0, 2, 0, 0, 0.0], long]} == json.loads(capsys.readouterr().out)
 
 
+def test_a_campaign_without_a_started_task_has_no_checkpoints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Results
+) -> None:
+    results.submit("x.dat")
+    results.there.rename(results.there.with_name("campaign.8"))
+    monkeypatch.setattr(sys, "argv", ["", "7", "beta", "0:1"])
+
+    assert 0 == run_task_checkpoint_reader(results.paths)
+
+    assert {"checkpoints": []} == json.loads(capsys.readouterr().out)
+
+
 def test_a_cluster_that_is_not_configured_is_one_error_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Results
 ) -> None:
