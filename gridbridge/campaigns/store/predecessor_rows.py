@@ -11,8 +11,12 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import (
     CampaignRows,
     waiting_range_of_row,
 )
-from gridbridge.decisions.campaigns.predecessor_conditions import release_tasks, unmet_predecessors
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome, WaitingTaskRange
+from gridbridge.decisions.campaigns.predecessor_conditions import (
+    release_tasks,
+    unmet_predecessors,
+    waiting_ranges_of_new_tasks,
+)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorCondition, PredecessorProgress
 from gridbridge.state.campaign_tables import ATTEMPTS, CAMPAIGNS, IS_GOING, OUTPUTS, PREDECESSORS, WAITING
 from gridbridge.state.state_file import StateFile
@@ -64,12 +68,8 @@ class PredecessorRows:
             of_tasks = (each for each in campaign.jdl.after if each.condition is PredecessorCondition.SAME)
             if awaits := tuple(predecessor.number for predecessor in of_tasks):
                 self._campaigns.remove_all_unsent_tasks(number)
-                waiting: tuple[WaitingTaskRange, ...] = (
-                    WaitingTaskRange(first=0, last=campaign.tasks - 1, awaits=awaits),
-                )
-                for predecessor in awaits:
-                    waiting = release_tasks(waiting, predecessor, self._succeeded_tasks(predecessor))
-                self._campaigns.add_unsent_tasks(number, *waiting)
+                succeeded = {predecessor: self._succeeded_tasks(predecessor) for predecessor in awaits}
+                self._campaigns.add_unsent_tasks(number, *waiting_ranges_of_new_tasks(campaign.tasks, succeeded))
         return number
 
     def release_dependent_tasks(self, predecessor: int, succeeded: Iterable[int]) -> None:

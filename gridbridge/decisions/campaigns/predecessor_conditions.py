@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import OpenCampaignEventsInCycle, new_campaign_event
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, WaitingTaskRange
@@ -119,6 +120,22 @@ def explain_unusable_predecessor(
     if is_cancelled or (unmet.has_failed and on_failure is PredecessorFailureAction.CANCEL):
         return f"{describe_predecessor_progress(progress)}, so this campaign would never start"
     return ""
+
+
+def waiting_ranges_of_new_tasks(tasks: int, succeeded: Mapping[int, Iterable[range]]) -> Iterator[WaitingTaskRange]:
+    """Yield a new campaign's tasks as ranges that await the same predecessors, in one pass over all ranges.
+
+    `succeeded` has the succeeded tasks of each predecessor, as ranges of which none overlap or adjoin.
+    """
+    parts = ((part, number) for number, ranges in succeeded.items() for part in ranges)
+    edges = sorted((edge, number) for part, number in parts for edge in (part.start, part.stop) if edge < tasks)
+    awaits, first = {*succeeded}, 0
+    for last, changes in groupby((*edges, (tasks, 0)), key=itemgetter(0)):
+        if first < last:
+            ordered = tuple(number for number in succeeded if number in awaits)
+            yield WaitingTaskRange(first=first, last=last - 1, awaits=ordered)
+        first = last
+        awaits ^= {number for _, number in changes}
 
 
 def release_tasks(

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
-from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor, release_tasks
+from gridbridge.decisions.campaigns.predecessor_conditions import (
+    explain_unusable_predecessor,
+    release_tasks,
+    waiting_ranges_of_new_tasks,
+)
 from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
@@ -222,6 +226,18 @@ def test_exactly_the_succeeded_tasks_are_released(starts: list[int], other: set[
     } == after
     assert sum(span.last - span.first + 1 for span in released) == len(after)
     assert released == release_tasks(released, 1, [range(task, task + 1) for task in sorted(succeeded)])
+
+
+@given(succeeded=st.dictionaries(st.integers(1, 4), st.sets(st.integers(0, 35))))
+def test_new_tasks_wait_as_if_each_predecessor_had_released_them(succeeded: dict[int, set[int]]) -> None:
+    waiting: tuple[WaitingTaskRange, ...] = (WaitingTaskRange(first=0, last=30, awaits=tuple(succeeded)),)
+    for number, tasks in succeeded.items():
+        waiting = release_tasks(waiting, number, [range(task, task + 1) for task in sorted(tasks)])
+    starts = {number: sorted(tasks - {task + 1 for task in tasks}) for number, tasks in succeeded.items()}
+    stops = {number: sorted({task + 1 for task in tasks} - tasks) for number, tasks in succeeded.items()}
+    ranges = {number: [*map(range, starts[number], stops[number])] for number in succeeded}
+
+    assert waiting == tuple(waiting_ranges_of_new_tasks(31, ranges))
 
 
 def test_ranges_of_released_tasks_join() -> None:
