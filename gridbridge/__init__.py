@@ -1,6 +1,6 @@
 """gridbridge: independently run Grid Engine and OAR clusters share work."""
 
-TYPE_CHECKING = False  # programs that start often import this module, but not an Executor
+TYPE_CHECKING = False  # imported late, because starters and methods import this module too and never need an Executor
 if TYPE_CHECKING:
     from gridbridge.campaigns.executor.call_campaigns import CallFailed as CallFailed
     from gridbridge.campaigns.executor.campaign_executor import Executor as Executor

@@ -155,7 +155,7 @@ class StorageAreaUnusable(GridbridgeError):
 
 
 class CopyNoLongerWanted(GridbridgeError):
-    """A copy was ended before it was complete, because nobody needs the files any more."""
+    """An unfinished copy was ended, because its files are no longer needed."""
 
 
 class StorageAreaUnreachable(StorageAreaUnusable):

@@ -36,7 +36,7 @@ class AsUserArrayArguments:
         campaign = file.removeprefix("c.")
         self.is_ordinary = self.verb == SEND and words[:1] == [ORDINARY]  # of type semi-best-effort
         words = words[1:] if self.is_ordinary else words
-        self.checkpoint_s = USUAL_CHECKPOINT_S  # if the JDL leaves the interval to the service
+        self.checkpoint_s = USUAL_CHECKPOINT_S  # only if the JDL has no interval
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
         if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]

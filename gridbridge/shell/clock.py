@@ -92,7 +92,7 @@ LOCAL_TIME_ZONE = "/etc/localtime"
 
 
 def is_time_zone(name: str) -> bool:
-    """Say whether this host's database (tzdata) has a time zone."""
+    """Say whether the time zone database (tzdata) of this host has this time zone."""
     from zoneinfo import ZoneInfo  # imported here, because few programs need time zones
 
     try:
@@ -103,7 +103,7 @@ def is_time_zone(name: str) -> bool:
 
 
 def time_zone_named(name: str) -> tzinfo:
-    """Return a time zone; the empty name is this host's zone, or UTC if the host has none."""
+    """Return a time zone; an empty name means the time zone of this host, or UTC if the host has none."""
     from zoneinfo import ZoneInfo
 
     if name and is_time_zone(name):

@@ -58,7 +58,7 @@ class RsyncLimitAndProgress:
     ) -> None:
         self.kib_per_s = kib_per_s  # bandwidth limit; 0: no limit
         self.tell = tell  # called with rsync's last progress line
-        self.is_unwanted = is_unwanted  # called as often; a true answer ends the copy
+        self.is_unwanted = is_unwanted  # called as often as `tell`; a true answer ends the copy
 
     def rsync_options(self) -> tuple[str, ...]:
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()

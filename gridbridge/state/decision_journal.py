@@ -99,7 +99,7 @@ class DecisionJournal:
 
 
 def _exceeds_bytes(most_bytes: int) -> ColumnElement[bool]:
-    """Return the condition for the oldest decisions, without which at most `most_bytes` remain."""
+    """Return the SQL condition for the oldest decisions, after whose deletion at most `most_bytes` remain."""
     size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
     sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
     return DECISIONS.c.id.in_(select(sizes.c.id).where(sizes.c.bytes > most_bytes))

@@ -339,7 +339,7 @@ def is_all_home(campaigns: CampaignRows) -> bool:
     database = campaigns.database
     is_closed = is_over(campaigns) and not campaigns.ended_campaigns_not_in_ledger(0, 1)
     left = UnbroughtOutputRows(database).campaigns_and_clusters_with_outputs()
-    return is_closed and not left and not InputCarryRows(database).copies_of_ended_campaigns()
+    return is_closed and not left and not InputCarryRows(database).input_copies_of_ended_campaigns()
 
 
 def whole() -> None:

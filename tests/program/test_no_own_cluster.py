@@ -206,7 +206,7 @@ def test_the_limit_of_a_file_server_goes_on_after_a_restart(tmp_path: Path) -> N
         if cycle == 4:
             number.unlink()
         site.run_cycles()
-        cycles += FileServerLimitRows(database).read_limits()
+        cycles += FileServerLimitRows(database).read_file_server_limits()
     database.close()
 
     assert [limit.limit for limit in cycles] == pytest.approx([2, 2.25, 2.53, 2.85, 2.85, 2.85], abs=0.01)

@@ -39,7 +39,7 @@ SENTENCES = {
         "{succeeded} of the first tasks have succeeded; the remaining tasks are sent after {first_tasks} (first_tasks)"
     ),
     TaskSentOrUnsentCause.MAX_PARALLEL: (
-        "max_parallel is {max_parallel}, and so many tasks of the campaign are at clusters; a task must end first"
+        "the campaign has max_parallel = {max_parallel} tasks at clusters; a task must end first"
     ),
     TaskSentOrUnsentCause.FILE_SERVER: "{load_of_server}, and {at_server} there; {cure_of_server}",
     TaskSentOrUnsentCause.MAX_ARRAYS: (
@@ -57,10 +57,10 @@ SENTENCES = {
         "{were_free}, and a task needs {slots}; a job must end first ({others_wait}, and {may_wait} more may wait)"
     ),
     TaskSentOrUnsentCause.INPUTS_TRAVEL: (
-        "half of the tasks that a file server allows wait for their input files; more are sent when these have arrived"
+        "half of the tasks that a file server allows wait for their input files; more are sent when files have arrived"
     ),
     TaskSentOrUnsentCause.FIRST_CARRY: (
-        "the first task's input files are being carried to the cluster; more tasks are sent once the time is known"
+        "the first task's input files are being carried to the cluster; more tasks are sent after this carry"
     ),
     TaskSentOrUnsentCause.INPUTS_ELSEWHERE: (
         "a task's input files are carried to the cluster in {carry_s:.0f} s, and other clusters start the tasks sooner"
@@ -239,7 +239,7 @@ def waits_for_night(campaign: int, folder: str) -> list[str]:
 
 def describe_wait_for_night(reason: TaskSendExplanation) -> str:
     if not (reason.starts_from and reason.starts_until):
-        return "no night of the cluster is as long as the walltime of the nightly tasks; request less"
+        return "no night of the cluster is as long as the walltime of the nightly tasks; request a shorter walltime"
     until = f"{reason.starts_until:%Y-%m-%d %H:%M} UTC, to end in the night"
     return f"nightly tasks start from {reason.starts_from:%Y-%m-%d %H:%M} until {until}"
 
@@ -317,10 +317,10 @@ def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaign
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
     if checkpoint := task.checkpoint:
-        goes_on = (
-            "the next attempt goes on there, before other tasks" if task.is_waiting else "the next attempt went on"
+        continuation = (
+            "the next attempt continues there, before other tasks" if task.is_waiting else "the next attempt continued"
         )
-        yield f"attempt {checkpoint.attempt} left a checkpoint at {checkpoint.cluster}, from which {goes_on}"
+        yield f"attempt {checkpoint.attempt} left a checkpoint at {checkpoint.cluster}, from which {continuation}"
     for move in task.moved:
         to = f"the next attempt went to {move.to}" if move.to else "the task is sent again"
         yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"

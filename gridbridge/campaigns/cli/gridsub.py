@@ -148,13 +148,13 @@ def _may_qsub_option_cause_usage_error(error: click.UsageError) -> bool:
     "--after",
     metavar="ID|NAME[:ok|:ended|:same]",
     multiple=True,
-    help="Without a JDL: wait for a campaign of yours, until all its tasks succeeded (ok), until it ended, or task by"
-    " task (same).",
+    help="Without a JDL: wait until all tasks of your campaign ID or NAME have succeeded (ok), until it has ended"
+    " (ended), or task by task (same).",
 )
 @click.option(
     "--on-failure",
     type=click.Choice([*PredecessorFailureAction]),
-    help="With --after: if tasks of the other campaign fail, wait until they are retried, or cancel this campaign.",
+    help="With --after, if tasks of the earlier campaign fail: wait for their retry, or cancel this campaign.",
 )
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the campaign's end; exit with 0 if all tasks succeed.")
@@ -259,7 +259,7 @@ def _submit_or_check_campaign(typed: CampaignSourceOptions, options: list[str], 
 
         if files := gridsub_campaign_source.check_task_files(parsed.jdl, parsed.parameters):
             output_and_errors.print_line(files.summary)
-            _print_inputs_at_clusters(files.different_files, parsed.jdl, typed.paths)
+            _print_inputs_at_clusters(files.distinct_files, parsed.jdl, typed.paths)
         return gridsub_check_preview.print_submission_check(parsed, typed.paths)
     admitted = site_admission_rules.admit_campaign_by_site_rules(parsed, typed.paths)
     number = _send_campaign_to_runner(admitted, typed.paths)

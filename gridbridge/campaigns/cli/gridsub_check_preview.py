@@ -57,7 +57,7 @@ class CampaignPreviewAtCluster:
     unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, such as "queue long"
     is_drained: bool = False
     is_stressed: bool = False
-    wait_for_night: str = ""  # sentence about nightly tasks that would not start now
+    wait_for_night: str = ""  # when nightly tasks would start; empty: now
     has_prologue: bool = False
     may_be_spread: bool = False  # whether a task may get slots on more hosts than requested
 
@@ -96,7 +96,7 @@ def preview_tasks_by_cluster(
     situation = _situation_of_previewed_campaign(admission.jdl, tasks, room, policy)
     plan = campaign_cycle_planning.plan_campaign_cycle(situation)
     sent = {send.cluster: send.tasks for send in plan.sends}
-    by_day = {
+    night_waits = {
         reason.cluster: campaign_explanation.describe_wait_for_night(reason)
         for reason in task_send_explanation.explain_campaign_task_sends(situation, plan)
         if reason.cause is TaskSentOrUnsentCause.NIGHT
@@ -114,7 +114,7 @@ def preview_tasks_by_cluster(
                 unknown=unknown[name],
                 is_drained=name in drained,
                 is_stressed=name in stressed,
-                wait_for_night=by_day.get(name, ""),
+                wait_for_night=night_waits.get(name, ""),
                 has_prologue=bool(admission.jdl.clusters[name].prologue),
                 may_be_spread=_may_slots_of_task_be_spread(admission.jdl.clusters[name], name, policy, folder),
             )

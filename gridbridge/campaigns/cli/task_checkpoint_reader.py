@@ -17,7 +17,7 @@ from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import FixedPaths
 
-MOST_BYTES = 4096  # at the end of each file: a few hundred checkpoints
+MOST_BYTES = 4096  # read from the end of each file: a few hundred checkpoints
 DONE, WRONG = 0, 2
 
 
@@ -28,7 +28,7 @@ def run_task_checkpoint_reader(paths: FixedPaths | None = None) -> int:
         source = own_campaign_output_folders(campaign, paths or FixedPaths(), ()).get(cluster)
         if source is None:
             raise StateError(f"{cluster}: not configured any more")
-        # the campaign's own folder is missing until its first task starts
+        # begin above the campaign's folder, which is missing until the campaign's first task starts
         parent, _, folder = source.folder.rpartition("/")
         attempts = {
             f"{folder}/{task}.{number}.checkpoints": (task, number) for task, number in parse_attempt_ranges(tasks)
@@ -43,7 +43,7 @@ def run_task_checkpoint_reader(paths: FixedPaths | None = None) -> int:
 
 
 def _count_checkpoints(text: str) -> tuple[int, int, float]:
-    """Return the number of checkpoints, the number of timed ones, and their seconds, from a file of checkpoint.sh."""
+    """Return the numbers of checkpoints and of timed checkpoints, and the seconds of the timed, from their file."""
     lines = text.split()[1 if len(text) >= MOST_BYTES else 0 :]  # the first line may be cut off
     timed = [int(line) for line in lines if line.isascii() and line.isdigit() and len(line) < 10]
     return len(lines), len(timed), sum(timed) / 100

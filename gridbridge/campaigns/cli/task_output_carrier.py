@@ -24,7 +24,7 @@ from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
 LISTING_PAUSES_S = (0, 1, 4, 15)  # a shared filesystem may show a node's new files late
-MOST_WRONG = 20  # so many outputs are copied alone to find out which can't be copied
+MOST_WRONG = 20  # after so many outputs that can't be copied, no output is copied alone to find more
 NO_FILE = "no such file"
 PARTS = ".gridbridge-parts"  # in the folder `outputs_to`: files that are being brought
 
@@ -80,7 +80,7 @@ def _bring_into_present_folder(
     wrong: dict[str, str] = {}
     for pause_s in LISTING_PAUSES_S:
         time.sleep(pause_s)
-        uncopied = _copy_outputs(source, [*targets], parts)  # after an error the parts stay, and the copy goes on
+        uncopied = _copy_outputs(source, [*targets], parts)  # after an error the parts stay for the next copy
         copied = {output: to for output, to in targets.items() if output not in uncopied}
         wrong = {output: why for output, to in copied.items() if (why := _move_output(f"{parts}/{output}", to))}
         wrong = {output: why for output, why in wrong.items() if why != NO_FILE or not _is_folder(source, output)}
@@ -103,18 +103,18 @@ def _copy_outputs(
 ) -> dict[str, str]:
     """Copy outputs into the folder of parts; return the error of each output that can't be copied whole.
 
-    After an error of a file, all files that are there are whole, and other outputs are copied again in halves.
+    After an error of a file the files in the folder are whole; the missing outputs are copied again in halves.
     """
     try:
         outputs.copy_outputs_of_tasks(source, names, parts)
     except (StateError, CommandFailed) as error:
         if isinstance(error, CommandFailed) and error.status not in rsync.SOME_FILES_ERRORS:
             raise
-        rest = [name for name in names if not os.path.isfile(f"{parts}/{name}")]
+        missing = [name for name in names if not os.path.isfile(f"{parts}/{name}")]
         why = error.failure_in_words if isinstance(error, CommandFailed) else str(error)
-        if len(rest) < 2 or not most_wrong:
-            return dict.fromkeys(rest, why)
-        first, second = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        if len(missing) < 2 or not most_wrong:
+            return dict.fromkeys(missing, why)
+        first, second = missing[: len(missing) // 2], missing[len(missing) // 2 :]
         wrong = _copy_outputs(source, first, parts, most_wrong)
         return wrong | _copy_outputs(source, second, parts, max(0, most_wrong - len(wrong)))
     return {}
@@ -139,7 +139,7 @@ def _names_of_outputs(source: TaskOutputFolderAtCluster, task: int) -> Iterator[
 
 def _move_output(part: str, target: str) -> str:
     """Move a file, or the files of a folder, to a path below the present folder; return the error, if any."""
-    if not os.path.lexists(part) or os.path.islink(part):  # a symlink is left if its target is missing
+    if not os.path.lexists(part) or os.path.islink(part):  # rsync leaves a symlink whose target is missing
         return NO_FILE
     try:
         if not os.path.isdir(part):

@@ -69,7 +69,7 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster, for some tasks or all.
 
-    Raises ForeignOrMissingCampaignFile for another user's campaign, also as root, who must follow no user's path.
+    Raises ForeignOrMissingCampaignFile for another user's campaign. So root follows no path of a user.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, paths.campaigns)
     if not os.geteuid() and uid:
@@ -252,7 +252,7 @@ def _copy_content(source: str, name: str, folder: int) -> None:
         end = os.open(name, options, facts.st_mode & 0o777, dir_fd=folder)
         with open(end, "wb") as target_file:
             shutil.copyfileobj(source_file, target_file)
-            target_file.flush()  # flushed now, because a later write would change the modification time
+            target_file.flush()  # a write after os.utime would change the modification time
             os.utime(end, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 

@@ -19,13 +19,11 @@ from gridbridge.shell.clock import Clock
 
 
 class CallFailed(GridbridgeError):
-    """A call has no outcome: its task was killed, cancelled, or ended otherwise before the call did."""
+    """The task of a call ended without an outcome of the call, for example because the task was killed."""
 
 
 @dataclass(slots=True)
 class _CallsOfCampaign:
-    """The calls that one campaign runs."""
-
     tasks: int = 0
     open: set[int] = field(default_factory=set)  # calls without an outcome
     ended_s: dict[int, float] = field(default_factory=dict)  # when the task of an open call was first found ended
@@ -34,7 +32,7 @@ class _CallsOfCampaign:
 
 
 class CallCampaigns:
-    """The campaign of an Executor's calls; a further campaign takes over if the last takes no more tasks."""
+    """The campaigns of an Executor's calls: a campaign, and a new campaign if the last accepts no more tasks."""
 
     def __init__(self, parsed: ParsedJdl, paths: FixedPaths, clock: Clock) -> None:
         self._parsed = parsed
@@ -47,12 +45,12 @@ class CallCampaigns:
         self._lock = Lock()  # one thread sends calls, while another closes them
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def campaign_numbers(self) -> tuple[int, ...]:
         return tuple(self._calls)
 
     @property
-    def pause_s(self) -> float:
-        """How long to wait before tasks are added again, because a site limits each person's campaign files."""
+    def pause_before_sending_s(self) -> float:
+        """Seconds until tasks may be added again; each addition is a file, and sites limit the files of a person."""
         return max(0.0, self._added_s + min(60.0, 0.05 * self._additions) - self._clock.steady_s())
 
     def send_calls(self, calls: Sequence[int]) -> None:
@@ -73,10 +71,10 @@ class CallCampaigns:
         return tuple(task_file_listing.list_inputs_of_tasks(jdl, lines).lines) if jdl.inputs else lines
 
     def _add_to_last_campaign(self, lines: tuple[str, ...]) -> int:
-        """Return the number of the last campaign; 0 if it takes no more tasks, for example because it has ended."""
+        """Return the number of the last campaign; 0 if this campaign accepts no more tasks, because it has ended."""
         if not self._calls:
             return 0
-        number = self.numbers[-1]
+        number = self.campaign_numbers[-1]
         try:
             campaign_client.add_tasks_to_campaign(number, lines, self._paths)
         except CampaignSubmissionRefusal:
@@ -91,7 +89,7 @@ class CallCampaigns:
         return campaign_client.submit_campaign(admitted, self._paths)
 
     def close_call(self, call: int) -> None:
-        """Note that a sent call has its outcome, or needs none."""
+        """Record that a sent call has its outcome, or needs no outcome because it was cancelled."""
         with self._lock:
             if number := self._campaign_of.pop(call, 0):
                 self._calls[number].open.discard(call)
@@ -100,7 +98,7 @@ class CallCampaigns:
                 self._closed_early.add(call)
 
     def cancel_unfinished(self) -> None:
-        """Cancel the tasks that are left, if any; raise a GridbridgeError if no runner answers."""
+        """Cancel the campaigns that have not ended; raise a GridbridgeError if no runner answers."""
         shown = {campaign.number: campaign for campaign in campaign_client.published_campaigns(self._paths.published)}
         alive = tuple(number for number in self._calls if number not in shown or shown[number].state.is_alive)
         if alive:
@@ -120,7 +118,7 @@ class CallCampaigns:
     def _failed_tasks_of_campaign(
         self, number: int, campaign: _CallsOfCampaign
     ) -> dict[int, PublishedCampaignTask | None]:
-        """Return the tasks of calls that have failed, by call; None for tasks of a campaign that is gone."""
+        """Return the tasks of calls that have failed, by call; None for tasks of a purged campaign."""
         shown = campaign_client.find_published_campaign(number, self._paths.published)
         if shown is None:
             limit_s = 0.0 if campaign.is_published else failed_call_rules.LATE_CAMPAIGN_S
@@ -144,7 +142,7 @@ class CallCampaigns:
         return {int(line): task for line, task in zip(lines, tasks, strict=False) if line.isdecimal()}
 
     def _ended_for_s(self, campaign: _CallsOfCampaign, call: int) -> float:
-        """Return for how long the task of an open call has been known to be ended; 0 at the first sight."""
+        """Return the seconds since the task of an open call was first found ended; 0 at the first time."""
         now_s = self._clock.steady_s()
         return now_s - campaign.ended_s.setdefault(call, now_s)
 

@@ -1,4 +1,4 @@
-"""Sends the calls of an Executor in batches, and ends their futures, in two threads that live while calls do."""
+"""Sends an Executor's calls in batches, and completes their futures, in two threads that end with the last call."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -11,15 +11,15 @@ from gridbridge.campaigns.executor.call_files import CallFolder, CallOutcome
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
-GATHER_S, MOST_GATHERED = 0.05, 20  # calls are sent if none has come for 0.05 s, or after 1 s
-FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5  # pauses between two looks for outcomes
-FAILURE_LOOK_S = 5.0  # pause between two looks at the published tasks
+GATHER_S, MOST_GATHERED = 0.05, 20  # calls are sent 0.05 s after the last new call, or after 20 * 0.05 s
+FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5  # shortest and longest pause between two searches for outcomes
+FAILURE_LOOK_S = 5.0  # pause between two readings of the published tasks
 
 T = TypeVar("T")
 
 
 class CallFuture(Future[T]):
-    """The future of one call, which can be cancelled until a task has started the call."""
+    """The future of a call; it can be cancelled until a task has started the call."""
 
     def __init__(self, number: int, withdraw: Callable[[int], bool]) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class CallFuture(Future[T]):
     def cancel(self) -> bool:
         """Cancel the call; False if the call has started or is done."""
         if self._withdraw(self.number) and super().cancel():
-            self.set_running_or_notify_cancel()  # those who wait for the future are notified
+            self.set_running_or_notify_cancel()  # notifies the threads that wait for the future
         return self.cancelled()
 
 
@@ -39,7 +39,7 @@ class CallDispatcher:
         self._campaigns = campaigns
         self._clock = clock
         self._removal = RLock()  # the garbage collector may call `close` at any line
-        self._changed = Condition()  # guards all below
+        self._changed = Condition()  # guards the fields below
         self._unsent: dict[int, CallFuture[Any]] = {}
         self._sent: dict[int, CallFuture[Any]] = {}
         self._threads: dict[Callable[[], None], Thread] = {}
@@ -47,7 +47,7 @@ class CallDispatcher:
         self._is_closed = self._is_removed = self._has_cancelled_tasks = False
 
     def require_open(self) -> None:
-        """Raise RuntimeError after `close`, as each Executor of Python does."""
+        """Raise RuntimeError after `close`, as all Executors of Python do."""
         if self._is_closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
 
@@ -57,14 +57,14 @@ class CallDispatcher:
             for run in (self._send_calls, self._collect_outcomes):
                 if run not in self._threads:
                     thread = Thread(target=run, name=f"gridbridge.Executor{run.__name__}", daemon=False)
-                    thread.start()  # the interpreter's exit waits for it, and so for the calls
+                    thread.start()  # no daemon: the interpreter exits only after the last call
                     self._threads[run] = thread
             self._unsent[future.number] = future
             self._changed.notify_all()
 
     @contextmanager
     def hold_calls(self) -> Iterator[None]:
-        """Send no calls meanwhile, so that all go together."""
+        """Send no calls inside the `with` block, so that its calls are sent together."""
         with self._changed:
             self._holds += 1
         try:
@@ -90,7 +90,7 @@ class CallDispatcher:
         return True
 
     def close(self, *, cancels: bool = False) -> None:
-        """Refuse further calls, and remove the folder once no call is left."""
+        """Refuse further calls; remove the folder after the last; `cancels`: cancel calls that have not started."""
         with self._changed:
             self._is_closed = True
             calls = [*self._unsent.values(), *self._sent.values()] if cancels else []
@@ -115,10 +115,10 @@ class CallDispatcher:
                     self._end_call(number, CallOutcome(error=error))
 
     def _next_calls(self) -> tuple[int, ...]:
-        """Gather calls until no more come; without any, end the thread."""
+        """Return the calls to send, once no new calls are added; without calls, end the thread."""
         with self._changed:
             if self._unsent:
-                self._changed.wait_for(lambda: not self._unsent, self._campaigns.pause_s)
+                self._changed.wait_for(lambda: not self._unsent, self._campaigns.pause_before_sending_s)
             gathered = -1
             for _ in range(MOST_GATHERED):
                 if gathered == (gathered := len(self._unsent)):
@@ -131,25 +131,25 @@ class CallDispatcher:
             if not calls:
                 del self._threads[self._send_calls]
         for future in calls.values() if not self._folder.is_shared else ():
-            future.set_running_or_notify_cancel()  # nobody sees from here when a task starts
+            future.set_running_or_notify_cancel()  # without a shared folder the start of a task is not observed
         return tuple(calls)
 
     def _collect_outcomes(self) -> None:
         pause_s, looked_s = FIRST_LOOK_S, self._clock.steady_s()
-        while self._has_calls_after(pause_s):
+        while self._has_calls_after_pause(pause_s):
             try:
                 pause_s = FIRST_LOOK_S if self._end_calls_with_outcome() else min(2 * pause_s, LAST_LOOK_S)
                 if self._clock.steady_s() - looked_s >= FAILURE_LOOK_S:
                     self._end_failed_calls()
                     looked_s = self._clock.steady_s()
             except Exception as error:  # the thread must not end before the calls do
-                is_passing = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
-                if not is_passing:  # as of a network filesystem; a missing folder was removed by somebody
+                is_temporary = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+                if not is_temporary:  # a network filesystem may recover, a removed folder does not
                     self._end_all_calls(error)
         self._remove_folder_if_idle()
 
-    def _has_calls_after(self, pause_s: float) -> bool:
-        """Say after a pause whether calls are left; if not, end the thread."""
+    def _has_calls_after_pause(self, pause_s: float) -> bool:
+        """Say after a pause whether there are unfinished calls; if not, end the thread."""
         with self._changed:
             self._changed.wait_for(lambda: not self._has_calls, pause_s)
             if not self._has_calls:
@@ -161,7 +161,7 @@ class CallDispatcher:
         return bool(self._unsent or self._sent)
 
     def _end_calls_with_outcome(self) -> bool:
-        """End the futures of calls with an outcome, and say whether there was any; mark those that run."""
+        """Complete the futures of calls with an outcome; say whether there were any; mark started calls as running."""
         for number in self._folder.list_started_calls():
             future = self._sent.get(number)
             if future and not future.running():
@@ -172,7 +172,7 @@ class CallDispatcher:
         return bool(numbers)
 
     def _end_failed_calls(self) -> None:
-        with suppress(GridbridgeError):  # published files that can't be read now are read later
+        with suppress(GridbridgeError):  # unreadable published files are read again later
             for number, error in self._campaigns.find_failed_calls().items():
                 self._end_call(number, CallOutcome(error=error))
 

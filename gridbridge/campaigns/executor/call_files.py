@@ -28,7 +28,7 @@ except ImportError:
 
 
 class RemoteTraceback(Exception):
-    """The traceback of a call's exception, at the cluster; the cause of the exception that the caller gets."""
+    """The traceback at the cluster, as text: the `__cause__` of the exception that a call raised there."""
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
@@ -43,7 +43,7 @@ class CallOutcome:
 
 
 class CallFolder:
-    """A folder with the calls of one Executor and with their outcomes; others can neither read nor write it."""
+    """A folder with the calls of an Executor and their outcomes, which only its owner can read and write."""
 
     def __init__(self, parent: str, *, is_shared: bool) -> None:
         os.makedirs(parent, 0o700, exist_ok=True)
@@ -55,7 +55,7 @@ class CallFolder:
         shutil.copyfile(call_program.__file__, f"{self.path}/{PROGRAM}")
 
     def _require_trusted_path(self) -> None:
-        """Raise FileWritableByOthers if others can exchange the folder, whose outcomes are unpickled."""
+        """Raise FileWritableByOthers if another user can replace the folder, because outcomes are unpickled."""
         try:
             safe_files.require_trusted_path(self.path, owner=os.geteuid())
         except FileWritableByOthers:
@@ -67,7 +67,7 @@ class CallFolder:
         safe_files.replace_file_atomically(f"{self.path}/{CALLS}/{number}", data, 0o600, durable=False)
 
     def withdraw_call(self, number: int) -> bool:
-        """Remove a call that no task has started; say whether it was removed."""
+        """Remove the file of a call that no task has started; return False if a task has started the call."""
         try:
             os.unlink(f"{self.path}/{CALLS}/{number}")
         except FileNotFoundError:
@@ -81,7 +81,7 @@ class CallFolder:
         return _list_numbers(f"{self.path}/{RESULTS}")
 
     def take_outcome(self, number: int) -> CallOutcome:
-        """Read a call's outcome, and remove the files of the call; an unreadable outcome is an exception."""
+        """Read a call's outcome, and remove the files of the call; an unreadable outcome counts as an exception."""
         path = f"{self.path}/{RESULTS}/{number}"
         try:
             with open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
@@ -104,7 +104,7 @@ def _remove_file_or_folder(path: str) -> None:
     with suppress(FileNotFoundError):
         try:
             os.unlink(path)
-        except IsADirectoryError:  # brought from a cluster whose account lies
+        except IsADirectoryError:  # the account at the cluster made a folder in place of a file
             shutil.rmtree(path)
 
 
@@ -143,19 +143,19 @@ def pickle_call(
 
 
 def _import_path_of_caller() -> list[str]:
-    """Return the folders of modules besides those of the interpreter, which a task's interpreter has itself."""
+    """Return the caller's module folders, without the interpreter's own folders."""
     own = tuple(f"{prefix}/lib" for prefix in {sys.prefix, sys.base_prefix})
     return [os.path.abspath(path) for path in sys.path if not path.startswith(own)]
 
 
 def _owners_and_inodes(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return owner and inode number of paths, by which a host that shares them knows them again."""
+    """Return owner and inode number of each path, so that a task can recognise the same folder."""
     facts = {path: os.stat(path) for path in paths if os.path.exists(path)}
     return {path: (fact.st_uid, fact.st_ino) for path, fact in facts.items()}
 
 
 class _ImportablePickler(pickle.Pickler):
-    """Refuses functions and classes of the program itself, which a task can't import."""
+    """Refuses functions and classes of the module `__main__`, which a task can't import."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, (type, FunctionType)) and value.__module__ == MAIN:

@@ -1,4 +1,4 @@
-"""Runs one call of an Executor, as a task, and writes the call's outcome beside it.
+"""Runs a call of an Executor in a task, and writes the call's outcome.
 
 Usage: python3 call.py DIRECTORY NUMBER, in the folder of the calls; the call runs in DIRECTORY, or in that of the
 caller. An Executor copies this file into the folder of its calls, because nothing of gridbridge is installed at
@@ -40,10 +40,10 @@ def run_call(directory: str, number: str) -> None:
 
 
 def claim_call(number: str) -> str:
-    """Return the path of a call in the present folder, which nobody can exchange any more.
+    """Claim a call in the present folder by a rename; return the path of the claimed file.
 
-    Where caller and task share the folder, the first claim of either counts. A second attempt finds the claim of the
-    first. Raises FileNotFoundError if the caller has cancelled the call.
+    Caller and task may share the folder: then either the task's rename or the caller's removal succeeds. A second
+    attempt uses the claim of the first attempt. Raises FileNotFoundError if the caller has cancelled the call.
     """
     waiting, started = f"{CALLS}/{number}", f"{STARTED}/{number}"
     if not os.path.isdir(STARTED):
@@ -56,9 +56,9 @@ def claim_call(number: str) -> str:
 
 
 def _enter_context_of_caller(caller: "dict[str, Any]") -> None:
-    """Use the caller's import path and working directory, as far as this host has them.
+    """Use the caller's import path and working directory, where this host has the same or trusted folders.
 
-    Another user of this host may have made a folder of the same name, such as /tmp/work.
+    A folder of the same name may belong to another user of this host, for example /tmp/work.
     """
     sys.path[:1] = [path for path in caller["import_path"] if _is_same_or_trusted(path, caller)]
     if _is_same_or_trusted(caller["directory"], caller):
@@ -66,9 +66,9 @@ def _enter_context_of_caller(caller: "dict[str, Any]") -> None:
 
 
 def _is_same_or_trusted(path: str, caller: "dict[str, Any]") -> bool:
-    """Say whether the caller has this folder too, or only its owner here, this account or root, can change it.
+    """Say whether this folder is the caller's folder, or belongs to this account or root.
 
-    Hosts may have different folders /tmp with equal inode numbers.
+    A folder that everyone can write is never trusted: the /tmp of two hosts may have equal inode numbers.
     """
     try:
         facts = os.stat(path)
@@ -88,7 +88,7 @@ def _run_pickled_call(file: "BinaryIO") -> "dict[str, Any]":
 
 
 def _outcome_of_exception(error: BaseException) -> "dict[str, Any]":
-    """Return an exception with its traceback and what the call wrote to standard error; print the traceback there."""
+    """Return an exception, its traceback and the call's standard error; write the traceback to standard error."""
     import traceback
 
     tail = _last_lines_of_standard_error()
@@ -104,7 +104,7 @@ def _last_lines_of_standard_error() -> "list[str]":
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             return file.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
     except OSError:
-        return []  # no file, but a terminal or a pipe
+        return []  # standard error is a terminal or a pipe
 
 
 def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
@@ -121,7 +121,7 @@ def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> byte
 
 
 def _pickle_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
-    """Pickle an outcome; raise an exception if it can't be pickled, or is an exception that can't be read again."""
+    """Pickle an outcome; raise an exception if the outcome can't be pickled, or an exception can't be unpickled."""
     for pickler in _picklers(caller):
         try:
             data: bytes = pickler.dumps(content, PROTOCOL)
@@ -139,7 +139,7 @@ def _picklers(caller: "dict[str, Any]") -> "Iterator[ModuleType]":
     yield pickle
     if caller["has_cloudpickle"]:
         try:
-            import cloudpickle  # slow, and needed for values of classes of the caller's program alone
+            import cloudpickle  # imported late: slow, and needed only for values of classes of the caller's program
         except ImportError:
             return
         yield cloudpickle

@@ -23,9 +23,10 @@ T = TypeVar("T")
 class Executor(futures.Executor):
     """Runs calls at clusters; each call is a task of a campaign.
 
-    The keyword arguments `jdl` are keys of a JDL, such as `walltime="0:10"`, which hold at all clusters. `folder` has
-    the files of calls; tasks must see it, unless `shares_files` is false: then a campaign's `inputs` and `outputs_to`
-    carry them. `python` is the interpreter at the clusters. Raises ConfigError for wrong clusters or keys.
+    The keyword arguments `jdl` are keys of a JDL for all clusters, such as `walltime="0:10"`. `folder` has the files
+    of calls, and must be visible at the clusters. With `shares_files=False` the folder is not visible there, and the
+    files are carried as `inputs` and `outputs`. `python` is the interpreter at the clusters. Raises ConfigError for
+    wrong clusters or keys.
     """
 
     def __init__(
@@ -54,10 +55,10 @@ class Executor(futures.Executor):
     @property
     def campaigns(self) -> tuple[int, ...]:
         """The numbers of the Executor's campaigns, for gridstat."""
-        return self._campaigns.numbers
+        return self._campaigns.campaign_numbers
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> futures.Future[T]:
-        """Submit a call; the future of a call that can't be pickled has the exception."""
+        """Submit a call; if the call can't be pickled, its future has the exception."""
         self._require_open()
         number = next(self._numbers)
         future = CallFuture[T](number, self._dispatcher.withdraw_call)
@@ -74,13 +75,15 @@ class Executor(futures.Executor):
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[T]:
         """Return results in the order of the arguments; all calls are sent together, and `chunksize` has no effect."""
-        columns = zip(*zip(*iterables, strict=False), strict=True)  # read now: an iterable may wait for other calls
+        columns = zip(
+            *zip(*iterables, strict=False), strict=True
+        )  # read before calls are held back: an iterable may wait for earlier calls
         arguments = tuple(columns)
         with self._dispatcher.hold_calls():
             return super().map(fn, *arguments, timeout=timeout, chunksize=chunksize)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse further calls; cancel those that no task has started, if asked; wait for the others, unless not."""
+        """Refuse further calls; `cancel_futures` cancels calls that have not started; `wait` waits for all calls."""
         if os.getpid() != self._pid:
             return  # the threads stayed in the parent process
         self._dispatcher.close(cancels=cancel_futures)

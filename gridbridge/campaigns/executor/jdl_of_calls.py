@@ -28,7 +28,7 @@ class CallClusters:
 
 
 def choose_call_clusters(names: Sequence[str], are_sharing_files: bool | None, configuration: str) -> CallClusters:
-    """Return the named clusters, or else all; clusters that are reached by ssh have a filesystem of their own.
+    """Return the named clusters, by default all; a cluster reached by ssh does not share the caller's filesystem.
 
     Raises ConfigError for an unknown cluster.
     """
@@ -48,13 +48,13 @@ def _clusters_of_campaigns(policy: Policy) -> tuple[str, ...]:
 
 
 def parse_jdl_of_calls(clusters: CallClusters, folder: str, python: str, keys: Mapping[str, Any]) -> ParsedJdl:
-    """Return the campaign of calls in a folder, as yet without tasks; raise ConfigError for wrong JDL keys."""
+    """Return the campaign of the calls in a folder, still without tasks; raise ConfigError for wrong JDL keys."""
     if wrong := ", ".join(sorted(set(OWN_KEYS).intersection(keys))):
         raise ConfigError((f"{wrong}: set by Executor itself; expected other keys of a JDL",))
     program = os.path.basename(sys.argv[0]) or "python"
     table = {"name": f"Executor of {program}", **keys, "clusters": {name: {} for name in clusters.names}}
     if clusters.are_sharing_files:
-        # the folder is removed with the last outcome: tasks of cancelled calls then end at once
+        # the folder is removed after the last outcome; later tasks, of cancelled calls, then end with 0 at once
         enter = f"[ -e {quote_for_sh(folder)} ] || exit 0; cd -P -- {quote_for_sh(folder)} && [ -O . ] || exit"
         table |= {"exec_file": f'{enter}; exec {quote_for_sh(python)} {PROGRAM} "$OLDPWD"'}
     else:

@@ -41,12 +41,12 @@ def campaign_tasks_in_snapshots(
     marks: DeletionMarksByArray,
     leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
-    by_day: Container[CampaignCluster] = (),
+    waiting_for_night: Container[CampaignCluster] = (),
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks being deleted are left out, and so are unmarked waiting prologues and epilogues (`steps`). `by_day` has the
-    campaigns and clusters of nightly tasks that may not start now.
+    Tasks being deleted are left out, and so are unmarked waiting prologues and epilogues (`steps`).
+    `waiting_for_night` has the campaigns and clusters whose nightly tasks may not start now.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -58,7 +58,7 @@ def campaign_tasks_in_snapshots(
             is_kept = row.state.is_waiting and array.campaign_and_array_number in steps
             if not is_kept and (since := _time_since_tasks_wait_or_run(array, row, campaign)):
                 since = shift_past_time_by_clock_jumps(since, jumps)
-                may_start = (array.campaign, array.cluster) not in by_day
+                may_start = (array.campaign, array.cluster) not in waiting_for_night
                 for part in _split_job_list_row_by_deletion_mark(array, campaign, row, since, of_array):
                     yield replace(part, may_start=may_start)
             elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):

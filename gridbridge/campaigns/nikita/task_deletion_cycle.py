@@ -34,7 +34,7 @@ from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows
 from gridbridge.campaigns.store.host_clock_jumps import HostClockJumpDetector
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning
-from gridbridge.decisions.campaigns.nightly_task_starts import pairs_waiting_for_night
+from gridbridge.decisions.campaigns.nightly_task_starts import campaigns_waiting_for_night
 from gridbridge.decisions.campaigns.preemption_for_local_jobs import (
     is_preemption_of_request,
     preemption_deletions_by_array,
@@ -136,10 +136,12 @@ class NikitaDeletionCycle:
         }
         kept_steps = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
         now = self._clock.now()
-        by_day = pairs_waiting_for_night(
+        waiting_for_night = campaigns_waiting_for_night(
             campaigns.values(), next_nights_by_cluster(campaigns.values(), self._policy.campaigns, now), now
         )
-        parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, kept_steps, by_day)
+        parts = campaign_tasks_in_snapshots(
+            self._arrays.values(), answers, campaigns, marks, leaps, kept_steps, waiting_for_night
+        )
         flood_rates = {name: self._policy.campaigns.get(name, USUAL).flood_rate for name in slots}
         limits = self._policy.nikita
         return NikitaSituation(

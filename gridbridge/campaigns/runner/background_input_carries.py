@@ -19,13 +19,13 @@ from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
-MOST_PROGRAMS = 50  # at most this many programs carry or remove input files at once, and as many bring outputs
-REMOVAL_PAUSE_S = 600.0  # pause after a removal that failed or found another program of the owner
+MOST_PROGRAMS = 50  # at once, to carry or remove input files; as many more bring outputs
+REMOVAL_PAUSE_S = 600.0  # after a removal that failed, or did not start because another program of the owner runs
 _log = logging.getLogger(__name__)
 
 
 class InputCarryUnfinished(OwnerCallPostponement):
-    """The array is submitted in a later cycle, because its input files are not at the cluster yet."""
+    """The input files of an array are not at the cluster yet, so a later cycle submits the array."""
 
 
 class TasksWithoutInputs(GridbridgeError):
@@ -46,7 +46,7 @@ class RunningInputProgram:
 
 
 def may_start_program(owner: Pair, running: Mapping[Pair, object]) -> bool:
-    """Say whether no other program of the owner works at the cluster, and not too many of all owners run."""
+    """Say whether no program of the owner works at the cluster, and fewer than MOST_PROGRAMS run."""
     return owner not in running and len(running) < MOST_PROGRAMS
 
 
@@ -66,7 +66,7 @@ class BackgroundInputCarries:
         remote_clusters: Container[str],
         running: dict[Pair, RunningInputProgram],
     ) -> None:
-        """Take the running programs, which outlive a failed cycle, after which the runner makes a new object."""
+        """Take the running programs, which outlive this object: the runner makes a new object after a failed cycle."""
         self._campaigns = campaigns
         self._owners = owners
         self._copies = InputCarryRows(campaigns.database)
@@ -80,7 +80,10 @@ class BackgroundInputCarries:
         self._paused_until_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start again
 
     def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
-        """Raise InputCarryUnfinished until a carry has ended, TasksWithoutInputs, or the carry's error."""
+        """Return only if an array's input files are at its cluster; start a carry if necessary.
+
+        Raises InputCarryUnfinished until the carry has ended, TasksWithoutInputs, or the carry's error.
+        """
         if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
             return
         self.collect_ended_carries()
@@ -95,17 +98,17 @@ class BackgroundInputCarries:
                 self._carried.add(array.campaign_and_array_number)
                 return
         elif may_start_program(owner, self._running):
-            of = array.campaign, array.cluster
-            self._copies.record_begun_carry(*of)
+            pair = array.campaign, array.cluster
+            self._copies.record_begun_carry(*pair)
             program = self._acts.start_input_carry(array, attempts)
-            self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=of, array=array)
+            self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=pair, array=array)
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
 
     def collect_ended_carries(self) -> bool:
-        """Keep the results of carries that have ended since the last call; say whether there are any.
+        """Store the results of ended carries, so that their arrays may be submitted; say whether there are any.
 
-        Their arrays may be submitted at once. A deleted array, which nobody submits, keeps no other array waiting.
+        All programs are collected, so that a carry of a deleted array delays no other array.
         """
         ended = {owner: answer for owner, run in self._running.items() if (answer := run.program.result_if_ended())}
         has_carries = False
@@ -119,9 +122,9 @@ class BackgroundInputCarries:
         return has_carries
 
     def continue_removals(self) -> None:
-        """Start to remove the copies of ended campaigns; a removal that has failed is tried again after a pause."""
+        """Start to remove the copies of ended campaigns; a failed removal is repeated after a pause."""
         self.collect_ended_carries()
-        for pair, uid in self._copies.copies_of_ended_campaigns().items():
+        for pair, uid in self._copies.input_copies_of_ended_campaigns().items():
             owner, now_s = (uid, pair[1]), self._clock.steady_s()
             if self._paused_until_s.get(pair, now_s) <= now_s and may_start_program(owner, self._running):
                 try:
@@ -133,7 +136,7 @@ class BackgroundInputCarries:
 
     def _record_removal(self, pair: CampaignCluster, answer: CompletedProgram) -> None:
         if not answer.status:
-            self._copies.forget_copies(*pair)
+            self._copies.forget_input_copies(*pair)
             return
         is_busy = answer.status == NOT_NOW
         self._pause_removal(pair, "" if is_busy else answer.stderr[:200].decode("utf-8", "replace"))

@@ -24,7 +24,7 @@ from gridbridge.campaigns.submission.site_admission_rules import campaign_file_j
 from gridbridge.decisions.campaigns import admission_rule_application
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
 from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor
-from gridbridge.decisions.campaigns.tasks_sharing_inputs import parse_group_runs
+from gridbridge.decisions.campaigns.tasks_sharing_inputs import parse_group_ranges
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignForAdmission
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -55,7 +55,7 @@ NOBODY = -1  # uid in place of the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
 MB = 1_000_000
-MOST_PREDECESSORS = 10_000  # of a person's unfinished campaigns together, because each cycle looks at all of them
+MOST_PREDECESSORS = 10_000  # of all unfinished campaigns of a person, because each cycle examines every predecessor
 
 _log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ class CampaignAndRequestIntake:
         ended = self._campaigns.campaigns_ended_before(before)
         for number in ended:
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
-        self._copies.forget_copies_of_campaigns(ended)
+        self._copies.forget_input_copies_of_campaigns(ended)
         self._events.close_events_of_ended_campaigns(before, now, but=ROOT_EVENTS)
         self._events.delete_old_events(before)
         self._campaigns.delete_old_request_records(before)
@@ -243,7 +243,7 @@ class CampaignAndRequestIntake:
     def _insert_campaign(self, campaign: Campaign, token: str, header: dict[str, object]) -> None:
         with self._database.transaction():
             self._predecessors.insert_campaign(campaign, token)
-            self._shared_inputs.store_groups(campaign.number, parse_group_runs(header.get(INPUT_GROUPS)))
+            self._shared_inputs.store_input_groups(campaign.number, parse_group_ranges(header.get(INPUT_GROUPS)))
 
     def _unused_campaign_number(self) -> int:
         """Return a number that no campaign ever had, even if the state file was restored from a backup."""
@@ -297,27 +297,27 @@ class CampaignAndRequestIntake:
         )
 
     def _resolve_predecessors(self, campaign: Campaign, *, is_new: bool) -> Campaign | str:
-        """Return a campaign with the numbers of its predecessors, or why it is refused.
+        """Return a campaign with the numbers of its predecessors, or the reason of its refusal.
 
         All predecessors have lower numbers, so no campaign waits for itself. A campaign that is missing in a restored
-        state file was accepted before, and is not refused because of what its predecessors have become.
+        state file is not new (`is_new`), and is accepted again whatever the state of its predecessors.
         """
         jdl, after = campaign.jdl, dict[int, CampaignPredecessor]()
         count = len(jdl.after) + self._predecessors.count_predecessors_of_person(campaign.uid) if jdl.after else 0
         if is_new and count > MOST_PREDECESSORS:
-            would = f"your unfinished campaigns would name {count} predecessors"
-            return f"after: {would}; expected at most {MOST_PREDECESSORS}"
+            problem = f"your unfinished campaigns would name {count} predecessors"
+            return f"after: {problem}; expected at most {MOST_PREDECESSORS}"
         for predecessor in jdl.after:
-            found = self._find_predecessor(predecessor, campaign)
-            if isinstance(found, str):
-                return f"after {predecessor.jdl_text}: {found}"
-            if found.number in after:
-                return f"after {predecessor.jdl_text}: campaign {found.number} is named twice"
-            progress = self._predecessors.progress_of_campaign(found.number)
+            earlier = self._find_predecessor(predecessor, campaign)
+            if isinstance(earlier, str):
+                return f"after {predecessor.jdl_text}: {earlier}"
+            if earlier.number in after:
+                return f"after {predecessor.jdl_text}: campaign {earlier.number} is named twice"
+            progress = self._predecessors.progress_of_campaign(earlier.number)
             tasks, on_failure = campaign.tasks, jdl.on_failure
             if is_new and (why := explain_unusable_predecessor(predecessor, progress, tasks, on_failure)):
                 return f"after {predecessor.jdl_text}: {why}"
-            after[found.number] = replace(predecessor, number=found.number, name=found.jdl.name)
+            after[earlier.number] = replace(predecessor, number=earlier.number, name=earlier.jdl.name)
         return replace(campaign, jdl=replace(jdl, after=tuple(after.values())))
 
     def _find_predecessor(self, predecessor: CampaignPredecessor, campaign: Campaign) -> Campaign | str:

@@ -129,7 +129,7 @@ class CampaignRunnerCycle:
         have_ended = (
             self._actions.outputs.has_new_carry_end(),
             self._actions.inputs.collect_ended_carries(),
-            self._checkpoints.has_new_reading_end(),
+            self._checkpoints.take_ended_checkpoint_readings(),
         )
         return any(have_ended)
 
@@ -226,7 +226,7 @@ class CampaignRunnerDaemon:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_news |= self.runner.process_inbox() > 0
         self._has_news |= self.runner.has_new_carry_end()
-        # a cycle queries clusters, so after a person's request or program it starts 5 s after the last cycle
+        # a cycle queries clusters, so a person's request or ended program starts it 5 s after the last cycle
         is_due = self._has_news and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
 

@@ -239,7 +239,7 @@ class CampaignSituationGatherer:
         return FileServerSituation(
             rules=tuple(queries.file_server_rule(name, area) for name, area in areas.items()),
             loads=stress_and_mail_programs.run_load_commands(commands),
-            limits=self._server_limits.read_limits() if areas else (),
+            limits=self._server_limits.read_file_server_limits() if areas else (),
         )
 
     def _find_ended_attempts(

@@ -15,8 +15,8 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
-LONGEST_WAIT_S = 120.0  # then an attempt's end is recorded as if the attempt had left no checkpoint
-PAUSE_S = 30.0  # after a reading that failed: a person's programs may fail in each cycle
+LONGEST_WAIT_S = 120.0  # afterwards an end is recorded as that of an attempt without checkpoints
+PAUSE_S = 30.0  # after a failed reading, because a person's programs may fail in each cycle
 MOST_AT_ONCE = 1000  # attempts in one call
 MOST_PROGRAMS = 50
 Key = tuple[int, int, int]  # campaign, task, attempt
@@ -44,9 +44,10 @@ class RunningCheckpointReading:
 
 
 class CheckpointsOfLostAttempts:
-    """Holds the ends of lost attempts back until their checkpoints have been read; one program for each owner there.
+    """Delays the record of lost attempts' ends until a program has read the checkpoints of these attempts.
 
-    Nothing is stored: after a kill the ends are found again, and the checkpoints are read again.
+    At most one program runs for each owner and cluster. No state is stored: after a kill the runner finds the same ends
+    and reads the checkpoints again.
     """
 
     def __init__(
@@ -59,11 +60,11 @@ class CheckpointsOfLostAttempts:
         self._running = running
         self._acts = acts
         self._checkpoints: dict[Key, AttemptCheckpoints] = {}
-        self._since_s: dict[Key, float] = {}  # when the end of an attempt was first held back
+        self._since_s: dict[Key, float] = {}  # when the end of an attempt was first delayed
         self._paused_until_s: dict[OwnerAndCluster, float] = {}
 
-    def has_new_reading_end(self) -> bool:
-        """Take the answers of ended programs; say whether there are any, so that a cycle may start early."""
+    def take_ended_checkpoint_readings(self) -> bool:
+        """Store the answers of ended programs; say whether there are any, so that a cycle may start early."""
         ended = {pair: answer for pair, run in self._running.items() if (answer := run.program.result_if_ended())}
         for pair, answer in ended.items():
             self._take_answer(pair, self._running.pop(pair), answer)
@@ -72,8 +73,8 @@ class CheckpointsOfLostAttempts:
     def ends_with_checkpoints(
         self, ended: Mapping[CampaignArray, Sequence[TaskAttempt]], campaigns: Iterable[Campaign]
     ) -> dict[CampaignArray, tuple[TaskAttempt, ...]]:
-        """Return the ends that may be recorded now, lost attempts with their checkpoints."""
-        self.has_new_reading_end()
+        """Return the attempts whose end may be recorded now; lost attempts have their checkpoints."""
+        self.take_ended_checkpoint_readings()
         saving = (campaign for campaign in campaigns if campaign.jdl.checkpoint_files and campaign.state.is_alive)
         owners = {campaign.number: campaign.uid for campaign in saving}
         unread = defaultdict[CampaignCluster, list[Key]](list)
@@ -99,9 +100,10 @@ class CheckpointsOfLostAttempts:
     def _with_checkpoints(self, attempt: TaskAttempt) -> TaskAttempt:
         key = _key_of_attempt(attempt)
         self._since_s.pop(key, None)
-        if (found := self._checkpoints.pop(key, None)) is None or attempt.outcome not in LOSSES:
+        checkpoints = self._checkpoints.pop(key, None)
+        if checkpoints is None or attempt.outcome not in LOSSES:
             return attempt
-        return replace(attempt, has_progressed=found.completed > 0, checkpoint_times=found.times)
+        return replace(attempt, has_progressed=checkpoints.completed > 0, checkpoint_times=checkpoints.times)
 
     def _start_reading(self, uid: int, pair: CampaignCluster, keys: tuple[Key, ...]) -> None:
         owner = uid, pair[1]
@@ -117,12 +119,12 @@ class CheckpointsOfLostAttempts:
 
     def _take_answer(self, owner: OwnerAndCluster, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
         try:
-            found = self._acts.checkpoints_of_attempts(answer)
+            checkpoints = self._acts.checkpoints_of_attempts(answer)
         except GridbridgeError as error:
             self._pause_readings(owner, reading.campaign_and_cluster[0], error)
             return
         for key in reading.keys:
-            self._checkpoints[key] = found.get(key[1:], AttemptCheckpoints())
+            self._checkpoints[key] = checkpoints.get(key[1:], AttemptCheckpoints())
 
     def _pause_readings(self, owner: OwnerAndCluster, campaign: int, error: GridbridgeError) -> None:
         self._paused_until_s[owner] = self._clock.steady_s() + PAUSE_S

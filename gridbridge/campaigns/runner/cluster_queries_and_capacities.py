@@ -259,8 +259,9 @@ def campaign_capacity_by_cluster(
 def next_nights_by_cluster(
     campaigns: Iterable[Campaign], sections: Mapping[str, ClusterCampaignsSection], now: datetime
 ) -> dict[str, tuple[Night, ...]]:
-    """Return the next nights of the clusters of nightly tasks."""
-    names = {name for one in campaigns for name, request in one.jdl.clusters.items() if request.is_nightly}
+    """Return the next nights of each cluster that may run nightly tasks."""
+    requests = (item for campaign in campaigns for item in campaign.jdl.clusters.items())
+    names = {name for name, request in requests if request.is_nightly}
     used = {name: sections.get(name, USUAL) for name in sorted(names)}
     return {
         name: list_next_nights(parse_weekly_nights(section.nights), time_zone_named(section.time_zone), now)

@@ -74,12 +74,12 @@ class CycleStatisticsRecorder:
         self._checkpoints.add_ended_attempts(placed, filter(None, campaigns), now)
 
     def store_limits_and_missing_tasks(self, plan: CampaignCyclePlan) -> None:
-        """Store job ratios, file servers' limits and missing tasks in small transactions.
+        """Store job ratios, limits of file servers and missing tasks in small transactions.
 
         Other programs can write between the transactions.
         """
         self._predictions.store_job_ratios(plan.predicted)
-        self._server_limits.store_limits(plan.server_limits)
+        self._server_limits.store_file_server_limits(plan.server_limits)
         self._missing.store_missing_tasks(plan.missed)
         self._marks.remove_marks_of_ended_attempts()
 

@@ -31,7 +31,7 @@ def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) 
 
 
 def run_load_commands(commands: Mapping[str, str]) -> dict[str, float]:
-    """Run the load command of each storage area in parallel; return the printed loads, without failed commands."""
+    """Run the load commands of storage areas in parallel; return the printed loads of successful commands."""
     numbers, failures = _run_programs_for_numbers(commands)
     for storage in (storage for storage, load in numbers.items() if not 0 <= load < math.inf):
         failures[storage] = f"the program printed {numbers[storage]:g}, no load"

@@ -263,7 +263,7 @@ class ArraySubmissionResultRecorder:
         _log.warning(words, campaign, arrays, tasks)
 
     def _record_copies_of_inputs(self, number: int, clusters: Iterable[str]) -> None:
-        """Record where input files of an imported campaign may be, so that they are removed after its end."""
+        """Record the clusters that may have copies of a restored campaign's files, for the removal after its end."""
         campaign = self._campaigns.find_campaign(number)
         for cluster in clusters if campaign and campaign.jdl.inputs else ():
             InputCarryRows(self._database).record_begun_carry(number, cluster)

@@ -79,7 +79,7 @@ class CampaignRows:
         return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
 
     def count_tasks_awaiting_predecessors(self) -> dict[int, int]:
-        """Return, for each campaign, how many unsent tasks wait for the same tasks of predecessors."""
+        """Return, for each campaign, how many unsent tasks wait for tasks of the same number."""
         query = WAITING_COUNTS.where(WAITING.c.awaits != "")
         return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(query)}
 
@@ -136,7 +136,7 @@ class CampaignRows:
         with self.database.transaction():
             entries: list[tuple[int, int, int]] = []
             for kind in (unrestricted, *kept_off):
-                if needs_carry and self._shared.has_groups(campaign):
+                if needs_carry and self._shared.has_input_groups(campaign):
                     entries += self._take_tasks_sharing_inputs(campaign, kind, cluster)
                 else:
                     entries += self._take_unsent_tasks(campaign, kind)
@@ -204,7 +204,7 @@ class CampaignRows:
             self.database.execute(insert(WAITING), rows)
 
     def release_tasks_from_checkpoints(self, now: datetime) -> None:
-        """Let tasks that have waited long enough for the cluster with their checkpoint begin anew at other clusters."""
+        """Release tasks that have waited long enough for the cluster with their checkpoint, to begin anew elsewhere."""
         is_due = WAITING.c.holds_until <= now
         if self.database.rows(select(WAITING.c.first).where(is_due).limit(1)):  # an idle cycle writes nothing
             values = {"never": WAITING.c.never_later, "never_later": "", "holds_until": None}
@@ -276,9 +276,9 @@ class CampaignRows:
         self, campaign: int, waiting: Iterable[WaitingTaskRange], tasks: Set[int]
     ) -> list[tuple[int, int, int]]:
         touched = [(part, [*ranges_without_tasks(part, tasks)]) for part in waiting]
-        touched = [(part, left) for part, left in touched if left != [part]]
+        touched = [(part, remainders) for part, remainders in touched if remainders != [part]]
         self.remove_unsent_tasks(campaign, (part for part, _ in touched))
-        self.add_unsent_tasks(campaign, *(part for _, left in touched for part in left))
+        self.add_unsent_tasks(campaign, *(part for _, remainders in touched for part in remainders))
         ranges = [(part, range(part.first, part.last + 1)) for part, _ in touched]
         return [(-part.priority, task, part.attempt) for part, numbers in ranges for task in numbers if task in tasks]
 

@@ -68,7 +68,7 @@ CARRIES = Table(  # clusters that may have copies of a campaign's input files
     column_types.METADATA,
     *column_types.integer_key_columns("campaign"),
     *column_types.text_key_columns("cluster"),
-    # mean bytes that the next tasks lack after the last carry; NULL: no carry has ended
+    # mean missing bytes of the next tasks after the last carry; NULL: no carry has ended
     *column_types.float_columns("task_bytes", nullable=True),
 )
 CARRY_RATES = Table(
@@ -99,24 +99,24 @@ class InputCarryRows:
         self._database = database
 
     def record_begun_carry(self, campaign: int, cluster: str) -> None:
-        """Record that a cluster may have copies of a campaign's files, unless this is recorded."""
+        """Record that a cluster may have copies of a campaign's files; may be repeated."""
         of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)
         with self._database.transaction():
             if not self._database.rows(select(CARRIES.c.campaign).where(*of)):
                 row = {"campaign": campaign, "cluster": cluster, "task_bytes": None}
                 self._database.execute(insert(CARRIES), row)
 
-    def copies_of_ended_campaigns(self) -> dict[CampaignCluster, int]:
+    def input_copies_of_ended_campaigns(self) -> dict[CampaignCluster, int]:
         """Return {(campaign, cluster): uid of the owner} for copies whose campaign has ended in root's ledger."""
         has_ended = (CAMPAIGNS.c.number == CARRIES.c.campaign, CAMPAIGNS.c.is_end_noted)
         query = select(CARRIES.c.campaign, CARRIES.c.cluster, CAMPAIGNS.c.uid).join(CAMPAIGNS, and_(*has_ended))
         return {(row["campaign"], row["cluster"]): row["uid"] for row in self._database.rows(query)}
 
-    def forget_copies(self, campaign: int, cluster: str) -> None:
+    def forget_input_copies(self, campaign: int, cluster: str) -> None:
         of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)
         self._database.execute(delete(CARRIES).where(*of))
 
-    def forget_copies_of_campaigns(self, campaigns: Iterable[int]) -> None:
+    def forget_input_copies_of_campaigns(self, campaigns: Iterable[int]) -> None:
         """Forget copies that nobody can remove any more, because the campaigns' files are removed."""
         rows = [{"of_campaign": campaign} for campaign in campaigns]
         self._database.execute_for_each_row(delete(CARRIES).where(CARRIES.c.campaign == bindparam("of_campaign")), rows)
@@ -160,10 +160,10 @@ class FileServerLimitRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def read_limits(self) -> tuple[FileServerLimit, ...]:
+    def read_file_server_limits(self) -> tuple[FileServerLimit, ...]:
         return self._database.query_rows_as(FileServerLimit, select(SERVER_LIMITS))
 
-    def store_limits(self, limits: Iterable[FileServerLimit]) -> None:
+    def store_file_server_limits(self, limits: Iterable[FileServerLimit]) -> None:
         self._database.execute_for_each_row(self._database.upsert(SERVER_LIMITS), [*map(asdict, limits)])
 
 

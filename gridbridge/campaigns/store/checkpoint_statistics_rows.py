@@ -1,4 +1,4 @@
-"""Tables of what checkpoints have cost, and of how often clusters lost or preempted tasks."""
+"""Tables of the durations of checkpoints, and of the losses and preemptions of tasks at clusters."""
 
 from collections import defaultdict
 from collections.abc import Iterable

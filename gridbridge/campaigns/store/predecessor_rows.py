@@ -36,7 +36,7 @@ _SUCCEEDED = (
     )
     .order_by(ATTEMPTS.c.task)
 )
-# the ranges that overlap or adjoin tasks `low` to `high`; of a campaign's ranges none overlap
+# the ranges that overlap or adjoin tasks `low` to `high`; ranges of a campaign never overlap
 _FIRST = select(func.max(WAITING.c.first)).where(
     WAITING.c.campaign == bindparam("campaign"), WAITING.c.first < bindparam("low")
 )
@@ -57,7 +57,7 @@ class PredecessorRows:
         self._campaigns = campaigns
 
     def insert_campaign(self, campaign: Campaign, token: str) -> int:
-        """Store a campaign; its tasks wait for tasks of predecessors from the first moment."""
+        """Store a campaign together with the predecessors of its tasks, so that no task is sent too early."""
         with self._database.transaction():
             number = self._campaigns.insert_campaign(campaign, token)
             rows = [
@@ -65,7 +65,7 @@ class PredecessorRows:
                 for predecessor in campaign.jdl.after
             ]
             self._database.execute_for_each_row(insert(PREDECESSORS), rows)
-            of_tasks = (each for each in campaign.jdl.after if each.condition is PredecessorCondition.SAME)
+            of_tasks = (item for item in campaign.jdl.after if item.condition is PredecessorCondition.SAME)
             if awaits := tuple(predecessor.number for predecessor in of_tasks):
                 self._campaigns.remove_all_unsent_tasks(number)
                 succeeded = {predecessor: self._succeeded_tasks(predecessor) for predecessor in awaits}
@@ -73,7 +73,7 @@ class PredecessorRows:
         return number
 
     def release_dependent_tasks(self, predecessor: int, succeeded: Iterable[int]) -> None:
-        """Let the tasks go that waited for these tasks of a predecessor, in the caller's transaction."""
+        """Release the tasks that wait for these tasks of a predecessor, in the caller's transaction."""
         dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
         for part in _group_into_ranges(sorted(succeeded)) if dependents else ():
             for campaign in dependents:

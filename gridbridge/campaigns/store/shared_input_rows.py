@@ -1,4 +1,4 @@
-"""Tables of the tasks that share a large input file, and of the clusters to which such a file went."""
+"""Tables of the tasks that share a large input file, and of the clusters to which such a file was sent."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
@@ -7,7 +7,7 @@ from sqlalchemy import Table, bindparam, insert, select
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     MOST_OVERTAKING,
-    GroupRun,
+    GroupTaskRange,
     choose_tasks_sharing_inputs,
     groups_of_next_tasks,
 )
@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.campaign import WaitingTaskRange
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
-GROUPS = Table(  # runs of tasks of a group
+GROUPS = Table(  # ranges of tasks of a group
     "campaign_input_groups",
     column_types.METADATA,
     *column_types.integer_key_columns("campaign", "first"),
@@ -39,37 +39,37 @@ class SharedInputRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def store_groups(self, campaign: int, runs: Iterable[GroupRun]) -> None:
-        rows = [{"campaign": campaign, "first": first, "last": last, "inputs": group} for first, last, group in runs]
+    def store_input_groups(self, campaign: int, ranges: Iterable[GroupTaskRange]) -> None:
+        rows = [{"campaign": campaign, "first": first, "last": last, "inputs": group} for first, last, group in ranges]
         self._database.execute_for_each_row(insert(GROUPS), rows)
 
-    def has_groups(self, campaign: int) -> bool:
+    def has_input_groups(self, campaign: int) -> bool:
         return bool(self._database.rows(_ANY, of=campaign))
 
     def choose_tasks(self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int) -> Set[int]:
-        """Choose tasks that go to a cluster, and record that their shared files go there.
+        """Choose tasks for a cluster, and record that their shared files are sent to the cluster.
 
-        `waiting` has the next tasks in their order.
+        `waiting` has the next tasks, in ascending order.
         """
         head = waiting[0] if waiting else WaitingTaskRange(first=0, last=-1)
         end = head.first + MOST_OVERTAKING
         rows = self._database.rows(_GROUPS, of=campaign, begin=head.first, end=end)
-        runs = ((row["first"], row["last"], row["inputs"]) for row in rows)
-        groups = groups_of_next_tasks(runs, range(head.first, end))
+        ranges = ((row["first"], row["last"], row["inputs"]) for row in rows)
+        groups = groups_of_next_tasks(ranges, range(head.first, end))
         near = (part for part in waiting if part.priority == head.priority and head.first <= part.first < end)
         tasks = [task for part in near for task in range(part.first, min(part.last + 1, end))]
-        went = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
-        here = {group for name, group in went if name == cluster}
-        elsewhere = {group for name, group in went if name != cluster}
-        chosen = choose_tasks_sharing_inputs(tasks, groups, here, elsewhere, count)
-        new = {groups[task] for task in chosen if task in groups} - here
+        sent_groups = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
+        at_cluster = {group for name, group in sent_groups if name == cluster}
+        at_other_clusters = {group for name, group in sent_groups if name != cluster}
+        chosen = choose_tasks_sharing_inputs(tasks, groups, at_cluster, at_other_clusters, count)
+        new = {groups[task] for task in chosen if task in groups} - at_cluster
         sent = [{"campaign": campaign, "cluster": cluster, "inputs": group} for group in sorted(new)]
         self._database.execute_for_each_row(insert(SENT_INPUTS), sent)
         return frozenset(chosen)
 
 
 def ranges_without_tasks(part: WaitingTaskRange, tasks: Set[int]) -> Iterator[WaitingTaskRange]:
-    """Yield the ranges of the tasks in a range that are not in `tasks`."""
+    """Yield the parts of a range that contain none of `tasks`."""
     first = part.first
     for task in sorted(task for task in tasks if part.first <= task <= part.last):
         if first < task:

@@ -46,7 +46,7 @@ class CampaignWithoutJdlOptions:
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
-    kind: str = ""  # value of the JDL key `type`; empty: best-effort
+    kind: str = ""  # of the JDL key `type`; empty: best-effort
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()

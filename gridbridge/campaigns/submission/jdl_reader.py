@@ -44,7 +44,7 @@ class ParsedJdl:
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)  # {cluster: file and line of its host properties}
-    input_groups: tuple[tuple[int, int, int], ...] = ()  # runs of tasks that share a large input file
+    input_groups: tuple[tuple[int, int, int], ...] = ()  # ranges of tasks that share a large input file
 
 
 def parse_jdl(
@@ -121,7 +121,7 @@ class JdlReader:
             first_tasks=first_tasks,
             after=after,
             on_failure=on_failure,
-            may_move=may_move and not checkpoint,  # a moved task would begin anew
+            may_move=may_move and not checkpoint,  # a moved task would lose its checkpoint
             **checkpoint,
         )
         locations = {
@@ -130,7 +130,7 @@ class JdlReader:
         return ParsedJdl(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations)
 
     def _read_checkpoint_keys(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields about checkpoints; the keys need `checkpointing_type`, which needs `checkpoint_files`."""
+        """Return the fields about checkpoints; each key needs both `checkpointing_type` and `checkpoint_files`."""
         of_type, *keys = CHECKPOINT_KEYS
         values = {
             key: self._read_value_of_jdl_key(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])

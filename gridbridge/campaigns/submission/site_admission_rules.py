@@ -191,7 +191,7 @@ def _make_list_check(most: int, may_be: May) -> May:
     return lambda values: len(values) <= most and all(map(may_be, values))
 
 
-CAMPAIGN_FIELDS: Mapping[str, May] = {  # {field of the whole campaign: check of a value}
+CAMPAIGN_FIELDS: Mapping[str, May] = {  # checks of values, by field of the whole campaign
     "name": _make_pattern_check(jdl_value_parsers.NAME),
     "inputs": _make_list_check(jdl_value_parsers.MOST_INPUT_PATTERNS, _make_pattern_check(jdl_value_parsers.PATH)),
     "outputs_to": _make_pattern_check(jdl_value_parsers.PATH),

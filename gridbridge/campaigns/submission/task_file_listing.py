@@ -13,11 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import escape, has_magic
+from itertools import chain
 from types import MappingProxyType
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     LEAST_SHARED_BYTES,
-    GroupRun,
+    GroupTaskRange,
     group_tasks_by_shared_input,
 )
 from gridbridge.errors import ConfigError
@@ -140,7 +141,7 @@ class CampaignInputFiles:
     With `later_names` files without wildcards are not read, because predecessors of the campaign may make them.
     """
 
-    later_names: str = ""  # random text from which such files get names in place of checksums
+    later_names: str = ""  # random text; files that predecessors make get names from it in place of checksums
     lines: list[str] = field(default_factory=list)  # of the tasks, for the campaign file
     problems: list[str] = field(default_factory=list)
     _read: dict[str, tuple[str, int]] = field(default_factory=dict)  # {path: (checksum, bytes)}
@@ -149,20 +150,20 @@ class CampaignInputFiles:
     _folders: "SortedFolderListings" = field(default_factory=lambda: SortedFolderListings())
 
     @property
-    def groups(self) -> tuple[GroupRun, ...]:
-        """The runs of tasks that share a large file."""
+    def groups(self) -> tuple[GroupTaskRange, ...]:
+        """The ranges of tasks that share a large file."""
         return group_tasks_by_shared_input(self._files)
 
     @property
-    def different_files(self) -> tuple[TaskInputFile, ...]:
-        """The files that have been read, of which no two have the same checksum."""
+    def distinct_files(self) -> tuple[TaskInputFile, ...]:
+        """The files that have been read, a single file for each checksum."""
         read = {digest: TaskInputFile("", path, size, digest) for path, (digest, size) in self._read.items()}
         return tuple(read.values())
 
     @property
     def summary(self) -> str:
         """The number and bytes of different files, in a line for gridsub --check."""
-        sizes = [file.size_bytes for file in self.different_files]
+        sizes = [file.size_bytes for file in self.distinct_files]
         files, tasks = number_with_noun(len(sizes), "different file"), number_with_noun(len(self.lines), "task")
         later = f", and {number_with_noun(len(self._made_later), 'file')} that predecessors may make"
         return f"inputs: {files} with {sum(sizes)} bytes for {tasks}{later if self._made_later else ''}"
@@ -170,7 +171,7 @@ class CampaignInputFiles:
     def list_inputs_of_task(self, patterns: tuple[str, ...], number: int, line: str) -> None:
         inputs: dict[str, TaskInputFile] = {}
         try:
-            for name, path in (found for pattern in patterns for found in self._files_of_pattern(pattern, line)):
+            for name, path in chain.from_iterable(self._files_of_pattern(pattern, line) for pattern in patterns):
                 if name in inputs and inputs[name].path != path:
                     raise ValueError(f"{name}: two inputs have this path in the task's folder: {path}")
                 digest, size_bytes = self._checksum_and_size(path)
@@ -212,7 +213,7 @@ class CampaignInputFiles:
 
 
 class SortedFolderListings:
-    """The names in folders; a folder is listed once, although each of many tasks has a pattern in it."""
+    """The names in folders; each folder is listed once for the patterns of all tasks."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}

@@ -21,7 +21,7 @@ from gridbridge.decisions.campaigns.file_server_task_limits import (
     decide_file_server_limits,
     describe_file_server_limits,
 )
-from gridbridge.decisions.campaigns.nightly_task_starts import pairs_waiting_for_night
+from gridbridge.decisions.campaigns.nightly_task_starts import campaigns_waiting_for_night
 from gridbridge.decisions.campaigns.predecessor_conditions import (
     apply_predecessor_conditions,
     list_campaigns_to_cancel,
@@ -138,10 +138,12 @@ def _plan_task_sends(
     situation, steps = ends.seen, ends.steps
     barred = derive_cluster_blacklist(book.open_events, situation.at, situation.failures)
     predicted = tasks_per_free_slot_predictor.predict_job_ratios(situation)
-    by_day = dict.fromkeys(
-        pairs_waiting_for_night(situation.campaigns, situation.nights, situation.at), ClusterClosureOrProbe.CLOSED
+    waiting_for_night = dict.fromkeys(
+        campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at), ClusterClosureOrProbe.CLOSED
     )
-    reachable = hide_blacklisted_clusters(situation, barred | steps.clusters_running_prologue_or_epilogue() | by_day)
+    reachable = hide_blacklisted_clusters(
+        situation, barred | steps.clusters_running_prologue_or_epilogue() | waiting_for_night
+    )
     resumed = tuple(
         array
         for array in _list_interrupted_submissions_to_resume(ends)
@@ -173,12 +175,12 @@ def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iter
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
-    by_day = pairs_waiting_for_night(situation.campaigns, situation.nights, situation.at)
+    waiting_for_night = campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at)
     dropped = {loser.array.campaign_and_array_number for loser in ends.lost if is_unreleased_array_unwanted(loser)}
     for array in ends.reached:
         is_wanted = ends.steps.must_array_still_run(array) and array.campaign_and_array_number not in dropped
         is_begin = array.state is INTENDED and not ends.steps.is_epilogue_array(array)
-        is_closed = array.cluster in closed or (array.campaign, array.cluster) in by_day
+        is_closed = array.cluster in closed or (array.campaign, array.cluster) in waiting_for_night
         is_held_back = is_begin and (array.campaign in paused or is_closed)
         if is_wanted and array.state in BEGUN and not is_held_back:
             yield array

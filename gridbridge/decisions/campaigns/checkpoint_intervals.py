@@ -1,7 +1,7 @@
-"""Decide how often tasks are told to save a checkpoint (J. T. Daly, doi:10.1016/j.future.2004.11.016, after Young).
+"""Decide how often tasks save a checkpoint (J. T. Daly, doi:10.1016/j.future.2004.11.016, after Young).
 
-A checkpoint that takes C seconds, where M seconds pass between two losses of a task, loses least work when the
-interval between checkpoints is about sqrt(2 C M).
+If a checkpoint takes C seconds, and a task is lost every M seconds, tasks lose least work with an interval of about
+sqrt(2 C M) between checkpoints.
 """
 
 import math
@@ -21,13 +21,13 @@ from gridbridge.model.campaigns.jdl import AUTOMATIC
 
 USUAL_COST_S = 10.0  # until a checkpoint of the campaign has been timed
 USUAL_LOSS_S = 43_200.0  # between losses, until a task of the owner has been lost at the cluster
-FEWEST_LOSSES = 0.5  # below this the decayed number of losses counts as none
+FEWEST_LOSSES = 0.5  # a smaller decayed number of losses counts as 0
 HALF_LIFE_S = 7 * 86_400.0
 LOSSES = frozenset({TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT})
 
 
 def best_checkpoint_interval_s(cost_s: float, between_losses_s: float) -> float:
-    """Return the seconds of work between two checkpoints that lose least work, without bounds."""
+    """Return the interval with which least work is lost, in seconds of work between checkpoints, without bounds."""
     if cost_s >= 2 * between_losses_s:
         return between_losses_s
     root = math.sqrt(cost_s / (2 * between_losses_s))
@@ -41,7 +41,7 @@ def seconds_between_losses(rate: TaskLossRate | None) -> float:
 
 
 def choose_checkpoint_interval_s(times: CheckpointTimes, rate: TaskLossRate | None) -> int:
-    """Return the interval for a campaign at a cluster, within bounds; USUAL_CHECKPOINT_S if nothing is measured."""
+    """Return the interval for a campaign at a cluster, within bounds; USUAL_CHECKPOINT_S without measurements."""
     cost_s = times.mean_s
     if cost_s is None and (rate is None or rate.losses < FEWEST_LOSSES):
         return USUAL_CHECKPOINT_S
@@ -62,7 +62,7 @@ def checkpoint_interval_at_cluster(campaign: Campaign, cluster: str, situation: 
 
 
 def add_ended_attempts_to_rate(rate: TaskLossRate, ended: Iterable[TaskAttempt], now: datetime) -> TaskLossRate:
-    """Let a rate decay until `now`, and add the run times and losses of ended attempts."""
+    """Return a rate that has decayed until `now`, plus the run times and losses of ended attempts."""
     attempts = [*ended]
     share = math.pow(0.5, max(0.0, (now - rate.at).total_seconds()) / HALF_LIFE_S)
     return replace(

@@ -1,25 +1,25 @@
-"""Decide which calls of an Executor have failed: their tasks have ended, and no outcome of the call came."""
+"""Decide which calls of an Executor have failed: the task has ended, and the outcome of the call is missing."""
 
 from collections.abc import Collection, Mapping
 
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 
-LATE_FILES_S = 60.0  # a shared filesystem shows a new file within this time
-LATE_OUTPUTS_S = 7200.0  # a broken link home is tried again within this time ([failures] probe_max_s)
+LATE_FILES_S = 60.0  # after this time every host sees a new file of a shared filesystem
+LATE_OUTPUTS_S = 7200.0  # within this time a failed copy home is tried again ([failures] probe_max_s)
 LATE_CAMPAIGN_S = 60.0  # a new campaign is published within this time
 
 
 def is_campaign_over(shown: PublishedCampaign) -> bool:
-    """Say whether no task of a campaign runs any more, or will."""
+    """Say whether no task of a campaign runs or will run."""
     return not shown.state.is_alive and not shown.ending_at
 
 
 def may_calls_have_failed(shown: PublishedCampaign, tasks: int, calls: int, failures_read: int) -> bool:
-    """Say whether tasks must be read, of which there may be many.
+    """Say whether the published tasks must be read, which is slow for many tasks.
 
-    `calls` of the `tasks` sent lack an outcome; `failures_read` tasks had failed when the tasks were read last. A
-    cancelled call needs no outcome, so its task may be among the unended ones.
+    `calls` of the `tasks` sent tasks lack an outcome; `failures_read` tasks had failed when the tasks were read last.
+    A cancelled call has its outcome before its task ends.
     """
     has_failures = shown.failed + shown.cancelled != failures_read
     return is_campaign_over(shown) or has_failures or shown.ended > tasks - calls
@@ -28,13 +28,13 @@ def may_calls_have_failed(shown: PublishedCampaign, tasks: int, calls: int, fail
 def calls_with_ended_tasks(
     shown: PublishedCampaign, tasks: Mapping[int, PublishedCampaignTask], calls: Collection[int]
 ) -> dict[int, PublishedCampaignTask]:
-    """Return the ended tasks among {call: task}, and all tasks if the campaign is over, for calls without outcome."""
+    """Return the ended tasks of `calls` from {call: task}; all tasks of `calls` if the campaign is over."""
     is_over = is_campaign_over(shown)
     return {call: task for call, task in tasks.items() if call in calls and (is_over or task.has_ended)}
 
 
 def has_call_failed(task: PublishedCampaignTask, ended_for_s: float, *, is_carried: bool) -> bool:
-    """Say whether a call has failed whose task was first found ended some seconds ago; never at the first sight.
+    """Say whether a call has failed, `ended_for_s` seconds after its task was first found ended; never at 0 s.
 
     The outcome of a successful task may come late, and later still if outputs are carried home.
     """

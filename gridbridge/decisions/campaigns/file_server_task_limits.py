@@ -1,8 +1,8 @@
 """Decides how many tasks of campaigns may be at the clusters of a file server, so that its load stays at a target.
 
-A PI rule of the relative deviation e = 1 - load / target. The limit is base * (1 + gain * e), and the integral term
-`base` grows by gain * e in `integral_s`. Since both terms are relative, a gain suits every unit of load and every
-number of tasks.
+The limit follows a PI rule of the relative deviation e = 1 - load / target. The limit is base * (1 + gain * e); the
+integral term `base` grows by the factor 1 + gain * e in each `integral_s`. Both terms are relative, so the same gain
+suits every unit of load and every number of tasks.
 """
 
 from collections import Counter
@@ -16,13 +16,13 @@ from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituatio
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerRule
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-LEAST_BASE = 1.0  # tasks; the rule starts again from a single task
-LONGEST_CYCLE_S = 30.0  # a longer time between two cycles counts as this time
+LEAST_BASE = 1.0  # tasks; above 0, because the rule changes the base by a factor
+LONGEST_CYCLE_S = 30.0  # a longer time between two cycles counts as 30 s
 UNLIMITED_TASKS = 100_000_000  # number of tasks; more than any file server has
 
 
 def decide_file_server_limits(situation: CampaignCycleSituation) -> tuple[FileServerLimit, ...]:
-    """Return each file server's limit in this cycle, before tasks are sent."""
+    """Return the limit of each file server in this cycle, before the cycle sends tasks."""
     if not situation.servers.rules:
         return ()
     counts = Counter[str]()
@@ -52,7 +52,7 @@ def add_sent_tasks_to_limits(
 
 
 def count_tasks_by_campaign_and_cluster(situation: CampaignCycleSituation) -> Counter[CampaignCluster]:
-    """Count the tasks at clusters and on their way; of an array at a silent cluster all tasks count."""
+    """Count the tasks at clusters, and all tasks of arrays that are not submitted yet or are at a silent cluster."""
     counts = Counter({view.campaign_and_cluster: view.listed for view in situation.there})
     for array in situation.unfinished_arrays:
         is_listed = array.state is ArraySubmissionState.RELEASED and array.cluster in situation.room
@@ -61,7 +61,7 @@ def count_tasks_by_campaign_and_cluster(situation: CampaignCycleSituation) -> Co
 
 
 def count_travelling_tasks(situation: CampaignCycleSituation) -> Counter[str]:
-    """Count the tasks at each cluster whose input files may still be on their way."""
+    """Count the tasks of each cluster whose input files may not be at the cluster yet."""
     carrying = {(cost.campaign, cost.cluster) for cost in situation.carry_costs}
     counts = Counter[str]()
     for array in situation.unfinished_arrays:
@@ -75,9 +75,9 @@ def next_file_server_limit(
 ) -> FileServerLimit:
     """Return a file server's next limit; `tasks` are at its clusters now, and `load` None means no report.
 
-    0 <= limit <= max_jobs, and limit <= last limit + step. The limit is at most a step above the tasks that are or
-    were in use, since more would be unproven, and at most a step below the tasks that are there, since running tasks
-    are not ended. `base` follows a bounded limit, so that the rule leaves a bound at once when the load turns.
+    0 <= limit <= max_jobs; tasks - step <= limit <= max(tasks, last tasks) + step; limit <= last limit + step. A higher
+    limit would be untested, and a lower limit has no effect because running tasks are not ended. `base` follows the
+    bounded limit, so that the limit leaves a bound at once when the deviation changes its sign.
     """
     most = rule.max_jobs or UNLIMITED_TASKS
     if not rule.has_load:
@@ -114,10 +114,10 @@ def _limit_without_load(rule: FileServerRule, last: FileServerLimit, at: datetim
     return replace(last, limit=limit, base=max(LEAST_BASE, min(last.base, limit)))
 
 
-def limits_without_room_by_cluster(
+def exhausted_limits_by_cluster(
     limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule]
 ) -> dict[str, tuple[FileServerRule, FileServerLimit]]:
-    """Return a file server that allows no more tasks, for each cluster that has such a file server."""
+    """Return for each cluster a file server that allows no more tasks, if the cluster has such a file server."""
     by_storage = {limit.storage: limit for limit in limits if floor(limit.limit) <= limit.tasks}
     full = ((rule, by_storage[rule.storage]) for rule in rules if rule.storage in by_storage)
     return {cluster: (rule, limit) for rule, limit in full for cluster in rule.clusters}
@@ -133,8 +133,9 @@ def describe_file_server_limits(limits: Iterable[FileServerLimit]) -> list[str]:
 
 
 def count_succeeded_tasks(situation: CampaignCycleSituation) -> Counter[int]:
-    """Count the succeeded tasks of campaigns with the key first_tasks, with those whose end this cycle has found."""
-    succeeded = Counter({one.number: one.succeeded for one in situation.campaigns if one.jdl.first_tasks})
+    """Count the succeeded tasks of campaigns with the key first_tasks, including ends that this cycle has found."""
+    limited = (campaign for campaign in situation.campaigns if campaign.jdl.first_tasks)
+    succeeded = Counter({campaign.number: campaign.succeeded for campaign in limited})
     for attempt in situation.ended if succeeded else ():
         if attempt.outcome is TaskAttemptOutcome.SUCCESS and attempt.campaign in succeeded:
             succeeded[attempt.campaign] += 1
@@ -142,7 +143,7 @@ def count_succeeded_tasks(situation: CampaignCycleSituation) -> Counter[int]:
 
 
 def _tasks_left_by_campaign(situation: CampaignCycleSituation, succeeded: Mapping[int, int]) -> dict[int, int]:
-    """Return how many additional tasks max_parallel and first_tasks allow, by campaign with one of these limits."""
+    """Return how many more tasks max_parallel and first_tasks allow, for each campaign with such a limit."""
     left = dict[int, int]()
     for campaign in situation.campaigns:
         first = campaign.jdl.first_tasks - succeeded.get(campaign.number, 0)
@@ -184,7 +185,7 @@ class RemainingTasksByLimit:
     def _remaining_carried_tasks(self, campaign: int, cluster: str) -> int:
         """Return how many more tasks may wait for their input files.
 
-        A carry may last a day, so such tasks, which don't burden a file server yet, get half of its limit at most.
+        Such tasks don't load a file server yet, and a carry may last a day: they get at most half of the limit.
         """
         if (campaign, cluster) not in self._carrying:
             return UNLIMITED_TASKS

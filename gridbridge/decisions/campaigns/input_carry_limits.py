@@ -32,7 +32,7 @@ class InputCarryLimits:
     def max_tasks_ahead(self, campaign: int, cluster: str) -> float:
         """Return how many more tasks without a free slot may get their input files, by the bytes of the files.
 
-        Tasks that wait at the cluster count, and tasks whose files travel.
+        Tasks that wait at the cluster count as such tasks, and so do tasks whose files are being carried.
         """
         pair = campaign, cluster
         if not (task_bytes := self._task_bytes.get(pair, 0.0)):

@@ -6,14 +6,14 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster
 from gridbridge.model.campaigns.nights import DAY_MIN, Night, WeeklyNight
 
-DAYS_AHEAD = 8  # a night that begins within a week and a day
-DAYS_BEFORE = 2  # the night now may have begun the day before
+DAYS_AHEAD = 8  # nights that begin within a week and a day are listed
+DAYS_BEFORE = 2  # the present night may have begun before today
 
 
 def list_next_nights(weekly: Iterable[WeeklyNight], zone: tzinfo, now: datetime) -> tuple[Night, ...]:
-    """Return the night that goes on now and the nights of the next week, in UTC; touching nights are joined.
+    """Return the present night and the nights of the next week, in UTC; adjoining nights are joined.
 
-    A local time that the clocks skip counts as an hour later. Of a local time that occurs twice a night has both.
+    A local time that the clocks skip counts as an hour later. A night contains both occurrences of a repeated time.
     """
     weekly, today = tuple(weekly), now.astimezone(zone).date()
     days = [today + timedelta(days=number) for number in range(-DAYS_BEFORE, DAYS_AHEAD)]
@@ -41,16 +41,16 @@ def _utc_time(day: date, minutes: int, zone: tzinfo, fold: int) -> datetime:
 
 
 def next_night_for_task(nights: Iterable[Night], walltime_s: int, now: datetime) -> Night | None:
-    """Return when a task of this walltime may start next: from when, until when; None within no night."""
+    """Return the next time span in which a task of this walltime may start; None if no night is long enough."""
     walltime = timedelta(seconds=walltime_s)
     starts = (Night(begins_at=night.begins_at, ends_at=night.ends_at - walltime) for night in nights)
     return next((start for start in starts if start.ends_at >= max(now, start.begins_at)), None)
 
 
-def pairs_waiting_for_night(
+def campaigns_waiting_for_night(
     campaigns: Iterable[Campaign], nights: Mapping[str, tuple[Night, ...]], now: datetime
 ) -> frozenset[CampaignCluster]:
-    """Return campaign and cluster of nightly tasks that may not start now."""
+    """Return the campaigns and clusters whose nightly tasks may not start now."""
     return frozenset(
         (campaign.number, name)
         for campaign in campaigns

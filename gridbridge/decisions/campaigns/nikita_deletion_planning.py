@@ -32,8 +32,8 @@ REASON_WORDS = {
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     """Plan from job lists and stored deletion marks which tasks of campaigns nikita deletes now.
 
-    Tasks of test campaigns are never deleted for waiting, and nightly tasks do not wait by day. Of a flood, the
-    newest tasks go after a grace period.
+    Waiting tasks of test campaigns are not deleted. Waiting nightly tasks are deleted if they can't start now. If too
+    many tasks wait, the newest are deleted after a grace period.
     """
     going = [part for part in listing.parts if not part.is_cancelled]
     new = [part for part in going if part.marked is None]

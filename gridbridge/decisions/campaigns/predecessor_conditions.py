@@ -20,20 +20,23 @@ from gridbridge.model.campaigns.campaign_predecessors import (
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-# all but the numbers of the tasks; much faster than a comparison of changed ranges
+# all fields except the numbers of the tasks; attrgetter is faster than `replace` and a comparison
 _kind_of_tasks = attrgetter(*(field.name for field in fields(WaitingTaskRange) if field.name not in ("first", "last")))
 
 
 def unmet_predecessors(
     campaign: Campaign, progress: Mapping[int, PredecessorProgress], awaiting: int
 ) -> tuple[AwaitedPredecessor, ...]:
-    """Return the predecessors for which a campaign waits; `awaiting` tasks wait for a task of the same number."""
+    """Return the predecessors for which a campaign waits.
+
+    `awaiting` is the number of its tasks that wait for tasks of the same number.
+    """
     if not campaign.state.is_alive:
         return ()
     unmet = (
         AwaitedPredecessor(
             condition=predecessor.condition,
-            # only a restored state file lacks a predecessor
+            # a predecessor is missing only in a restored state file
             progress=progress.get(predecessor.number)
             or PredecessorProgress(number=predecessor.number, name=predecessor.name, is_cancelled=True),
         )
@@ -43,9 +46,9 @@ def unmet_predecessors(
 
 
 def apply_predecessor_conditions(situation: CampaignCycleSituation) -> CampaignCycleSituation:
-    """Return the situation with campaigns cancelled by `on_failure`, and without the unsent tasks of waiting campaigns.
+    """Cancel campaigns by `on_failure`, and leave out the unsent tasks of campaigns that wait for a whole predecessor.
 
-    A campaign that waits for a whole predecessor has no task to send, so no slot is kept for it.
+    Such a campaign has no task to send, so no slot is kept for it. Returns the changed situation.
     """
     cancelled = frozenset(list_campaigns_to_cancel(situation))
     waiting, awaiting = dict(situation.waiting), dict(situation.awaiting)
@@ -111,7 +114,7 @@ def update_predecessor_failure_events(book: OpenCampaignEventsInCycle, situation
 def explain_unusable_predecessor(
     predecessor: CampaignPredecessor, progress: PredecessorProgress, tasks: int, on_failure: PredecessorFailureAction
 ) -> str:
-    """Say why a campaign with this number of tasks can't wait for a predecessor; empty if the campaign can."""
+    """Say why a campaign with `tasks` tasks can't wait for a predecessor; an empty text if the campaign can."""
     unmet = AwaitedPredecessor(condition=predecessor.condition, progress=progress)
     if predecessor.condition is PredecessorCondition.SAME and progress.tasks != tasks:
         return f"its {number_with_noun(progress.tasks, 'task')} and these {tasks} differ; expected equal numbers"
@@ -156,14 +159,14 @@ def release_tasks(
 
 
 def _join_adjoining_ranges(before: list[WaitingTaskRange], piece: WaitingTaskRange) -> list[WaitingTaskRange]:
-    """Return the range before a piece, if any, and the piece; as one range if they differ in nothing else."""
+    """Return a range and the next piece, as a single range if only the numbers of their tasks differ."""
     if before and before[0].last + 1 == piece.first and _kind_of_tasks(before[0]) == _kind_of_tasks(piece):
         return [replace(before[0], last=piece.last)]
     return [*before, piece]
 
 
 def _cut_range(span: WaitingTaskRange, predecessor: int, parts: Iterable[range]) -> Iterator[WaitingTaskRange]:
-    """Yield a range's pieces; those inside `parts` no longer wait for the predecessor."""
+    """Cut a range at the borders of `parts`; pieces inside `parts` no longer wait for the predecessor."""
     awaits = tuple(number for number in span.awaits if number != predecessor)
     begin = span.first
     for part in parts:

@@ -23,7 +23,7 @@ CampaignTask = tuple[int, int]  # campaign number, task number
 AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
 LEAST_CHECKPOINT_WAIT_S, MOST_CHECKPOINT_WAIT_S = 600, 7 * 86_400
-MOST_FAILURES_AT_CHECKPOINT = 2  # after so many failures without a newer checkpoint a task may go elsewhere
+MOST_FAILURES_AT_CHECKPOINT = 2  # after so many failures without a newer checkpoint a task may run at other clusters
 AVOIDED_OUTCOMES = frozenset(
     {TaskAttemptOutcome.SETUP_ERROR, TaskAttemptOutcome.WALLTIME, TaskAttemptOutcome.SITE_FAULT}
 )
@@ -59,8 +59,8 @@ def choose_clusters_retry_avoids(
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while another cluster is open.
 
-    These are the clusters where it failed; after failures at every cluster, only the last. A preempted attempt
-    counts as no failure. A task with a checkpoint avoids all clusters but the one with the checkpoint.
+    A task avoids the clusters where it failed; after failures at every cluster, only the cluster of the last failure.
+    A preemption is no failure. A task with a checkpoint avoids all clusters without this checkpoint.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
@@ -73,10 +73,7 @@ def choose_clusters_retry_avoids(
 
 
 def cluster_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> str:
-    """Return the cluster at which a task's last checkpoint lies; empty: nowhere, or the task gets no further from it.
-
-    A task that has failed twice at that cluster since then may go to other clusters.
-    """
+    """Return the cluster with a task's last checkpoint; empty without one, or if the task has failed with it twice."""
     failures = 0
     for attempt in sorted(attempts, key=lambda attempt: attempt.attempt, reverse=True):
         if attempt.has_progressed:
@@ -86,9 +83,9 @@ def cluster_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> str:
 
 
 def checkpoint_wait_s(attempts: Iterable[AttemptOutcomeAtCluster], cluster: str) -> float:
-    """Return how long a task waits for the cluster with its checkpoint: as long as it has worked there.
+    """Return how long a task waits for the cluster with its checkpoint: as long as the task has run there.
 
-    So it loses at most twice the time of the better choice, which nobody knows beforehand.
+    Waiting and beginning anew then cost together at most twice as much as the better of the two choices.
     """
     work_s = sum(
         attempt.wallclock_s or 0 for attempt in attempts if attempt.has_progressed and attempt.cluster == cluster

@@ -10,9 +10,9 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
-from gridbridge.decisions.campaigns.file_server_task_limits import count_succeeded_tasks, limits_without_room_by_cluster
+from gridbridge.decisions.campaigns.file_server_task_limits import count_succeeded_tasks, exhausted_limits_by_cluster
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
-from gridbridge.decisions.campaigns.nightly_task_starts import next_night_for_task, pairs_waiting_for_night
+from gridbridge.decisions.campaigns.nightly_task_starts import campaigns_waiting_for_night, next_night_for_task
 from gridbridge.decisions.campaigns.predecessor_conditions import apply_predecessor_conditions
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots, semi_besteffort_slots_left
@@ -49,8 +49,8 @@ class _TaskSendExplainer:
         self._matching = SchedulerTaskCounter(situation, self._predicted)
         self._carries = InputCarryLimits(situation)
         self._succeeded = count_succeeded_tasks(situation)
-        self._by_day = pairs_waiting_for_night(situation.campaigns, situation.nights, situation.at)
-        self._servers = limits_without_room_by_cluster(plan.server_limits, situation.servers.rules)
+        self._waiting_for_night = campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at)
+        self._servers = exhausted_limits_by_cluster(plan.server_limits, situation.servers.rules)
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._waiting = Counter[str]()
         for view in situation.there:
@@ -104,7 +104,7 @@ class _TaskSendExplainer:
     ) -> TaskSendExplanation:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         view, predicted = self._views.get(pair, NO_TASKS), self._predicted.get(pair)
-        nights = self._situation.nights.get(cluster, ()) if pair in self._by_day else ()
+        nights = self._situation.nights.get(cluster, ()) if pair in self._waiting_for_night else ()
         start = next_night_for_task(nights, request.walltime_s, self._situation.at)
         return TaskSendExplanation(
             campaign=campaign.number,
@@ -138,7 +138,7 @@ class _TaskSendExplainer:
         are_travelling = matching.left.tasks.has_all_allowed_carries(campaign.number, cluster)
         is_tried = cluster in self._situation.tried.get(campaign.number, ())
         causes = (
-            ((campaign.number, cluster) in self._by_day, cause.NIGHT),
+            ((campaign.number, cluster) in self._waiting_for_night, cause.NIGHT),
             (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
             (0 < reason.max_jobs <= reason.listed, cause.MAX_JOBS),
             (cluster in self._servers, cause.FILE_SERVER),

@@ -177,9 +177,9 @@ class WaitingTaskRange:
     avoid: tuple[str, ...] = ()  # clusters that the tasks avoid while another cluster is open
     never: tuple[str, ...] = ()  # clusters that never get the tasks, because of an overrun walltime
     awaits: tuple[int, ...] = ()  # campaigns whose tasks of the same numbers must succeed first
-    # until this time tasks with a checkpoint wait for its cluster: `never` has all others; None: no checkpoint
+    # tasks with a checkpoint avoid the clusters in `never` until this time; None: no checkpoint
     holds_until: datetime | None = None
-    never_later: tuple[str, ...] = ()  # `never` after that time
+    never_later: tuple[str, ...] = ()  # value of `never` after that time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

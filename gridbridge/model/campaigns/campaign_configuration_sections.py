@@ -29,7 +29,7 @@ class JobRatioRule(StrEnum):
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
 NIGHTS = ConfigTextFormat(
     holds=are_weekly_nights,
-    right='[DAY[-DAY] ]H:MM-H:MM, with ", " between, such as "20:00-06:00, Sat-Sun 06:00-20:00"',
+    right='H:MM-H:MM or DAY[-DAY] H:MM-H:MM, separated by ", ", such as "20:00-06:00, Sat-Sun 06:00-20:00"',
 )
 TIME_ZONE = ConfigTextFormat(
     holds=re.compile("([A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*)?").fullmatch, right="a time zone such as Europe/Paris"
@@ -77,17 +77,19 @@ class ClusterCampaignsSection:
     stress_limit: float = setting(0.8, "the stress at and above which the cluster gets no tasks", "", 0, 1000000)
     affinity: str = setting("", "users and groups whose campaigns run first at the cluster", form=PEOPLE)
     semi_share: float = setting(
-        0.2, "the share of the cluster's slots for tasks of type semi-best-effort that are ordinary jobs", "", 0, 1
+        0.2, "the share of the cluster's slots that semi-best-effort tasks may use as ordinary jobs", "", 0, 1
     )
     nights: str = setting("20:00-06:00", "when tasks of type nightly run, in local time", form=NIGHTS)
-    time_zone: str = setting("", "the time zone of nights", form=TIME_ZONE, inherits="the runner's host's time zone")
+    time_zone: str = setting(
+        "", "the time zone of nights", form=TIME_ZONE, inherits="the time zone of the runner's host"
+    )
     inputs_storage: str = setting(
         "",
         "the storage area for input files of tasks, which all nodes see; empty: the owner's home",
         form=STORAGE_OR_NONE,
     )
     inputs_ahead_mb: int = setting(
-        10_000, "the most input files that are carried to the cluster for tasks without a free slot", "MB", 0, 10**9
+        10_000, "the largest amount of input files carried to the cluster for tasks without a free slot", "MB", 0, 10**9
     )
 
 

@@ -109,7 +109,7 @@ class ClusterCapacityForCampaigns:
     used: int = 0
     limits: ClusterArrayLimits = NO_LIMITS
     is_drained: bool = False
-    inputs_ahead_bytes: float = inf  # most bytes of input files for tasks without a free slot
+    inputs_ahead_bytes: float = inf  # largest number of bytes of input files for tasks without a free slot
     semi_slots: int = 0  # slots that ordinary tasks of type semi-best-effort may use
 
     @property
@@ -171,7 +171,7 @@ class TaskRetry:
     outcome: TaskAttemptOutcome
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()  # clusters that never get the task again
-    # seconds for which the task waits for the cluster with its checkpoint, if that is closed; 0: no checkpoint
+    # how long the task waits while the cluster with its checkpoint is closed; 0: no checkpoint
     checkpoint_wait_s: float = 0.0
     others: tuple[str, ...] = ()  # clusters without the checkpoint
 
@@ -272,7 +272,7 @@ class CampaignCycleSituation:
     awaiting: Mapping[int, int] = field(default_factory=dict)
     loss_rates: tuple[TaskLossRate, ...] = ()
     checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
-    # the night that goes on and the next nights, by cluster with nightly tasks
+    # the present night and the next nights, by cluster with nightly tasks
     nights: Mapping[str, tuple[Night, ...]] = field(default_factory=dict)
 
     @property

@@ -10,9 +10,9 @@ from gridbridge.model.transfer_name import is_valid_cluster_name
 PREFIX = "gc"
 RELEASED = "campaign"
 ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to which the file adds tasks
-INPUT_GROUPS = "input_groups"  # JSON key in a campaign file: runs of tasks that share a large input file
+INPUT_GROUPS = "input_groups"  # JSON key in a campaign file: ranges of tasks that share a large input file
 UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
-USUAL_CHECKPOINT_S = 900  # seconds between two checkpoints while nothing has been measured
+USUAL_CHECKPOINT_S = 900  # seconds between two checkpoints before the first measurement
 LEAST_CHECKPOINT_S, MOST_CHECKPOINT_S = 30, 86_400  # bounds of the intervals that the service chooses
 SPECIAL = frozenset("'\"\\")  # quoting characters of sh
 # Patterns of lines with quoting characters, as shlex.split reads such lines; shlex itself takes 3 to 10 times as long.

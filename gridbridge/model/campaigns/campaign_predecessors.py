@@ -47,7 +47,7 @@ class PredecessorProgress:
     cancelled: int = 0
     is_unfinished: bool = False  # the predecessor may still send tasks, or has tasks at clusters
     is_cancelled: bool = False
-    has_outputs_elsewhere: bool = False  # outputs are still to be brought to `outputs_to`
+    has_outputs_elsewhere: bool = False  # not all outputs are in `outputs_to` yet
 
     @property
     def remaining(self) -> int:
@@ -67,7 +67,10 @@ class AwaitedPredecessor:
     progress: PredecessorProgress
 
     def is_met(self, awaiting: int) -> bool:
-        """Say whether the campaign waits no longer; `awaiting` of its tasks wait for a task of the same number."""
+        """Say whether the campaign waits no longer.
+
+        `awaiting` is the number of its tasks that wait for tasks of the same number.
+        """
         match self.condition:
             case PredecessorCondition.ENDED:
                 return not self.progress.is_unfinished

@@ -1,4 +1,4 @@
-"""What checkpoints of tasks have cost, and how often clusters lost or preempted tasks."""
+"""Durations of checkpoints, and losses and preemptions of tasks at clusters."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointTimes:
-    """The time from the checkpoint signal to the replaced files, summed over checkpoints."""
+    """The times from the signal to the replaced files, summed over the timed checkpoints."""
 
     timed: int = 0
     total_s: float = 0.0
@@ -22,7 +22,7 @@ class CheckpointTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptCheckpoints:
-    """The checkpoints of one attempt; some may have been made without a signal, and so without a time."""
+    """The checkpoints of an attempt; only checkpoints after a signal are timed."""
 
     completed: int = 0
     times: CheckpointTimes = CheckpointTimes()
@@ -36,14 +36,14 @@ class CampaignCheckpointTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLossRate:
-    """How long tasks of one owner ran at a cluster, and how many were lost or preempted; both decay.
+    """How long tasks of an owner ran at a cluster, and how many were lost or preempted; both numbers decay.
 
-    Users can forge the ends of their own tasks, so each owner has rates of his own.
+    Users can forge the ends of their own tasks, so no rate combines several owners.
     """
 
     uid: int
     cluster: str
     is_besteffort: bool
-    at: datetime  # time for which the decayed numbers are computed
+    at: datetime  # time to which the numbers have decayed
     run_s: float = 0.0
     losses: float = 0.0

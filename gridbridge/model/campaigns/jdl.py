@@ -7,7 +7,7 @@ from enum import StrEnum
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorFailureAction
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-AUTOMATIC = 0  # checkpoint_s: from the time of a checkpoint and the time between losses of tasks
+AUTOMATIC = 0  # value of checkpoint_s: the service chooses the interval from measured times
 OUTLINED = ":"  # placeholder for shell lines that were removed
 
 
@@ -69,7 +69,7 @@ class Jdl:
     checkpoint_s: int = AUTOMATIC  # seconds between two checkpoints
     may_move: bool = True
     max_parallel: int = 0  # largest number of tasks at all clusters together; 0: no limit
-    first_tasks: int = 0  # so many tasks must succeed before more tasks run at once; 0: no limit
+    first_tasks: int = 0  # number of tasks that must succeed before further tasks are sent; 0: no limit
     after: tuple[CampaignPredecessor, ...] = ()
     on_failure: PredecessorFailureAction = PredecessorFailureAction.WAIT
 

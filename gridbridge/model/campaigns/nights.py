@@ -1,11 +1,11 @@
-"""Nights: when tasks of type `nightly` run at a cluster, as gridbridge.toml writes them and as points in time."""
+"""Nights, in which tasks of type `nightly` run: weekly, as in gridbridge.toml, and as spans of UTC."""
 
 import re
 from dataclasses import dataclass
 from datetime import datetime
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-DAY_MIN = 24 * 60  # minutes of a day
+DAY_MIN = 24 * 60  # minutes in a day
 _DAY = "|".join(DAYS)
 _TIME = "([01]?[0-9]|2[0-3]):([0-5][0-9])|(24):(00)"
 _WINDOW = re.compile(rf"(?:({_DAY})(?:-({_DAY}))? )?({_TIME})-({_TIME})")

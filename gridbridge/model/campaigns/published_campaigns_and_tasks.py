@@ -131,7 +131,7 @@ class RebalancedTaskAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCheckpoint:
-    """A newer checkpoint that a lost or preempted attempt left at its cluster."""
+    """The checkpoint that a lost or preempted attempt left at its cluster."""
 
     attempt: int
     cluster: str

@@ -16,7 +16,7 @@ class TaskSentOrUnsentCause(StrEnum):
     PREPARING = "preparing"  # a prologue or epilogue waits or runs at the cluster
     DRAINED = "drained"
     STRESSED = "stressed"
-    NIGHT = "night"  # the tasks are nightly, and their walltime does not end in the present night
+    NIGHT = "night"  # the walltime of the nightly tasks does not end in the present night
     TRIED = "tried"  # the test campaign has sent one task to the cluster already
     MAX_JOBS = "max_jobs"
     FIRST_TASKS = "first_tasks"  # too few of the campaign's first tasks have succeeded

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 END_OF_PARAMETERS = "\0"
-MADE_LATER = -1  # the size of a file that a predecessor of the campaign makes; the checksum is a random name then
+MADE_LATER = -1  # size of a file that a predecessor makes; such a file has a random name as checksum
 MOST_INPUTS = 10_000  # largest number of input files of one task
 CARRIED_INPUTS = ".gridbridge/inputs"  # in the owner's home at a cluster: a link to the folder of carried files
 

@@ -103,21 +103,25 @@ class StorageAreaSection:
         60.0, "kind command: the time limit of a call of the program, plus 1 s for each MB of the file", "s", 1, 86400
     )
     max_jobs: int = setting(
-        0, "the most tasks of campaigns at once at the clusters that see the area; 0: no limit", "tasks", 0, 10**7
+        0, "the most tasks of campaigns at the clusters that see the area, together; 0: no limit", "tasks", 0, 10**7
     )
     load_command: str = setting(
         "", "the program that prints the load of the area's file server; empty: no program", form=PROGRAM_OR_NONE
     )
-    load_target: float = setting(1.0, "the load at which the number of campaign tasks keeps the server", "", 1e-6, 1e12)
+    load_target: float = setting(1.0, "the load at which the limit of tasks keeps the file server", "", 1e-6, 1e12)
     load_gain: float = setting(
-        0.5, "the relative change of the number of tasks for a relative deviation of the load", "", 0.01, 0.9
+        0.5, "the relative change of the limit of tasks, divided by the relative deviation of the load", "", 0.01, 0.9
     )
     load_integral_s: float = setting(
-        60.0, "the time after which a lasting deviation has changed the number of tasks once more", "s", 30, 86400
+        60.0, "the time in which a lasting deviation changes the limit of tasks by as much again", "s", 30, 86400
     )
-    load_step: int = setting(10, "the largest change of the number of tasks in a cycle", "tasks", 1, 100_000)
+    load_step: int = setting(10, "the largest change of the limit of tasks in a cycle", "tasks", 1, 100_000)
     load_keep_s: float = setting(
-        120.0, "how long the number of tasks stays without a load; then load_step fewer in each cycle", "s", 0, 86400
+        120.0,
+        "how long the limit of tasks stays without a load; then it falls by load_step in each cycle",
+        "s",
+        0,
+        86400,
     )
     drained: bool = setting(False, "whether the area is emptied: no new replica, and present replicas move away", "")
 

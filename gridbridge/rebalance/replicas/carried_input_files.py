@@ -128,7 +128,7 @@ class CarriedInputFolder:
     links: str  # local folder for symlinks to the files that are copied
     copy: FileCopyFunction = copy_files_by_rsync
     clock: Clock = field(default_factory=Clock)
-    is_unwanted: Callable[[], bool] = lambda: False  # whether the campaign has ended, so that a copy is ended
+    is_unwanted: Callable[[], bool] = lambda: False  # whether to end a copy, because the campaign has ended
     free_bytes: int = 0
     copied_bytes: int = 0
     copying_s: float = 0.0
@@ -158,7 +158,7 @@ class CarriedInputFolder:
             self._run(USE, names, REMOVAL_S)
 
     def link_replicas(self, paths: Mapping[str, str], size_bytes: int) -> set[str]:
-        """Make links to the replicas of files, by checksum; return the checksums of the replicas that are right."""
+        """Link replicas from {checksum: path}; return the checksums of the replicas with the right content."""
         linked = set[str]()
         hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(paths) * A_FILE_S)
         for names in _groups([*paths], LINKS_A_CALL):
@@ -170,29 +170,29 @@ class CarriedInputFolder:
         for names in _groups([*digests]):
             self._run(REMOVE, names, REMOVAL_S)
 
-    def take_files(self, files: Iterable[TaskInputFile], paths: Mapping[str, str]) -> set[str]:
-        """Copy files from paths at the cluster, relative to the home there; return the checksums of right copies."""
-        taken, sizes = set[str](), {file.digest: file.size_bytes for file in files}
+    def copy_files_within_cluster(self, files: Iterable[TaskInputFile], paths: Mapping[str, str]) -> set[str]:
+        """Copy files from paths relative to the home at the cluster; return the checksums of the verified copies."""
+        copied, sizes = set[str](), {file.digest: file.size_bytes for file in files}
         for digests in _groups([*sizes], LINKS_A_CALL):
             size_bytes = sum(sizes[digest] for digest in digests)
             limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
             self._run(TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s)
-            taken.update(self._run(INSTALL, digests, limit_s).split())
-        return taken
+            copied.update(self._run(INSTALL, digests, limit_s).split())
+        return copied
 
-    def rename_files(self, digests: Mapping[str, str], kept: Set[str]) -> None:
-        """Give copies other names than their checksums, from {name: checksum}; keep the copies `kept` as well."""
+    def rename_files(self, digests: Mapping[str, str], needed: Set[str]) -> None:
+        """Rename copies from {name: checksum}; copies in `needed` keep the checksum as a second name."""
         renamed = {name: digest for name, digest in digests.items() if name != digest}
         for names in _groups([*renamed], FILES_A_CALL // 2):
             self._run(RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S)
-        self.remove_files({*renamed.values()} - digests.keys() - kept)
+        self.remove_files({*renamed.values()} - digests.keys() - needed)
 
     def remove_empty_folder(self) -> None:
         """Remove the folder, its parts and its link, unless the folder has files."""
         self._run(CLOSE, (), REMOVAL_S)
 
     def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
-        """Copy files, and return the checksums of those whose content has changed since gridsub read it.
+        """Copy files; return the checksums of the files that have changed since gridsub read them.
 
         Raises CopyNoLongerWanted if `is_unwanted` ended the copy.
         """

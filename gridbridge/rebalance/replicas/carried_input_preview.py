@@ -1,4 +1,4 @@
-"""Tells which input files of a new campaign lie at each cluster, and how long the copy of the others would take."""
+"""Shows which input files of a new campaign are at each cluster, and how long the copy of the others would take."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ Rates = Mapping[str, Mapping[int, float]]  # {cluster: {uid: bytes per second}}
 def describe_inputs_at_clusters(
     files: Collection[TaskInputFile], clusters: Iterable[str], policy: Policy, rates: Rates
 ) -> Iterator[str]:
-    """Yield a line about each cluster, to which the different `files` would be copied. No file is copied."""
+    """Yield a line about each cluster; `files` have different checksums. No file is copied."""
     by_digest = {file.digest: file for file in files}
     for name in sorted(policy.clusters.keys() & {*clusters}):
         if not policy.clusters[name].ssh:
@@ -25,7 +25,7 @@ def describe_inputs_at_clusters(
             continue
         try:
             present = CarriedInputFolder(storage_area_of_inputs(policy, name), links="").list_files(by_digest)
-            whole = {there.digest for there in present if there.size_bytes == by_digest[there.digest].size_bytes}
+            whole = {copy.digest for copy in present if copy.size_bytes == by_digest[copy.digest].size_bytes}
             whole |= replica_paths_of_inputs(policy, name, [file for file in files if file.digest not in whole]).keys()
         except (GridbridgeError, OSError) as error:
             yield f"inputs at {name}: unknown, because of: {error_on_one_line(error)}"

@@ -1,6 +1,6 @@
-"""Finds input files of tasks among the outputs of predecessors that lie at the tasks' own cluster.
+"""Finds input files of tasks among predecessors' outputs that are still at the tasks' cluster.
 
-Such a file is copied inside the cluster, and is used if its checksum is that of the file at home.
+The copy of such an output inside the cluster is used if its checksum is that of the file at home.
 """
 
 import os
@@ -16,21 +16,21 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.campaigns.task_file_patterns import targets_of_outputs
 from gridbridge.model.fixed_paths import FixedPaths
 
-MOST_TASKS = 10_000  # of a predecessor for which the campaign waits as a whole, only so many tasks are searched
+MOST_TASKS = 10_000  # so many tasks are searched of a predecessor for which the whole campaign waits
 
 
 def find_predecessor_outputs(
-    campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths, wanted: Collection[str]
+    campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths, inputs: Collection[str]
 ) -> dict[str, str]:
-    """Return {path at home: path at the cluster, relative to the home there} of wanted files; {} after an error."""
-    found: dict[str, str] = {}
+    """Return {path at home: path relative to the home at the cluster} of some `inputs`; {} after an error."""
+    outputs: dict[str, str] = {}
     try:
         for shown, is_by_task in _predecessors_of_own_campaign(campaign, paths):
             numbers = tasks if is_by_task else range(min(shown.tasks, MOST_TASKS))
-            found |= _find_outputs_of_campaign(shown.number, cluster, numbers, wanted, paths)
+            outputs |= _find_outputs_of_campaign(shown.number, cluster, numbers, inputs, paths)
     except (GridbridgeError, ValueError, TypeError):
         return {}  # the files are carried from home
-    return found
+    return outputs
 
 
 def _predecessors_of_own_campaign(campaign: int, paths: FixedPaths) -> Iterator[tuple[PublishedCampaign, bool]]:
@@ -48,7 +48,7 @@ def _predecessors_of_own_campaign(campaign: int, paths: FixedPaths) -> Iterator[
 
 
 def _find_outputs_of_campaign(
-    number: int, cluster: str, tasks: Collection[int], wanted: Collection[str], paths: FixedPaths
+    number: int, cluster: str, tasks: Collection[int], inputs: Collection[str], paths: FixedPaths
 ) -> dict[str, str]:
     source = task_output_reading_and_fetching.own_campaign_output_folders(number, paths, tasks).get(cluster)
     if source is None or not source.outputs_to:
@@ -58,9 +58,9 @@ def _find_outputs_of_campaign(
         for task, line in source.lines.items()
         for name, target in targets_of_outputs(source.outputs, task, line)
     }
-    of_wanted = {path: outputs[path] for path in wanted if path in outputs}
-    at_cluster = _succeeded_tasks_at_cluster(number, cluster, {task for task, _ in of_wanted.values()}, paths.published)
-    return {path: place for path, (task, place) in of_wanted.items() if task in at_cluster}
+    of_inputs = {path: outputs[path] for path in inputs if path in outputs}
+    at_cluster = _succeeded_tasks_at_cluster(number, cluster, {task for task, _ in of_inputs.values()}, paths.published)
+    return {path: output for path, (task, output) in of_inputs.items() if task in at_cluster}
 
 
 def _succeeded_tasks_at_cluster(number: int, cluster: str, tasks: Collection[int], folder: str) -> set[int]:

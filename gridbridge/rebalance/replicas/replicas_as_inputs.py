@@ -1,6 +1,6 @@
-"""Finds replicas of the calling account's datasets at a cluster, which hold input files of tasks.
+"""Finds input files of tasks in replicas of the account's datasets at a cluster.
 
-A task reads the replica of such a file, so that the file is not copied to the cluster.
+Tasks read such a file in the replica, so the file is not copied to the cluster.
 """
 
 import os
@@ -17,9 +17,9 @@ from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDat
 def replica_paths_of_inputs(
     policy: Policy, cluster: str, files: Collection[TaskInputFile], home: str = "~"
 ) -> dict[str, str]:
-    """Return {checksum: path at the cluster} of the files of which a replica is recorded as whole.
+    """Return {checksum: path at the cluster} of the files in replicas that are recorded as whole.
 
-    A dataset with an unreadable record, or an area that does not answer, counts as one without replicas.
+    A dataset with an unreadable record counts as a dataset without replicas, and so does an area without an answer.
     """
     records = OwnerDatasetRecords(os.path.expanduser(f"{home}/{owner_datasets.RECORDS}"))
     paths: dict[str, str] = {}
@@ -36,7 +36,9 @@ def _paths_in_replica(
 ) -> Iterator[tuple[str, str]]:
     top = f"{dataset_top_folder(dataset.path, is_tree=dataset.is_tree)}/"
     inside = [file for file in files if file.path.startswith(top)]
-    storage = next((name for name in dataset.areas_with_whole_replica if _is_at(policy, name, cluster)), None)
+    storage = next(
+        (name for name in dataset.areas_with_whole_replica if _is_storage_at_cluster(policy, name, cluster)), None
+    )
     if not inside or storage is None:
         return
     sums = records.load_checksums(dataset)
@@ -48,5 +50,5 @@ def _paths_in_replica(
             yield file.digest, f"{folder}/{dataset.name}/{name}"
 
 
-def _is_at(policy: Policy, storage: str, cluster: str) -> bool:
+def _is_storage_at_cluster(policy: Policy, storage: str, cluster: str) -> bool:
     return storage in policy.storage and cluster in policy.storage[storage].paths_by_cluster

@@ -36,7 +36,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
-LOOK_S = 5.0  # pause between two looks whether the campaign has ended
+LOOK_S = 5.0  # pause between two checks whether the campaign has ended
 NEXT_TASKS = 200  # the tasks after an array show what the campaign's next tasks lack at the cluster
 
 
@@ -79,7 +79,7 @@ def run_task_input_carrier() -> int:
 
 
 class CampaignEndWatch:
-    """Looks from time to time whether the service has published a campaign's end, for example after griddel."""
+    """Checks at intervals whether the service has published a campaign's end, for example after griddel."""
 
     def __init__(self, campaign: int, clock: Clock, published: str = PUBLISHED) -> None:
         self._campaign = campaign
@@ -117,15 +117,16 @@ def carry_missing_inputs(
     find_replicas: ReplicaFinder = lambda _: {},
     find_outputs: OutputFinder = lambda _: {},
 ) -> dict[int, str]:
-    """Carry files that the cluster lacks, or link their replicas; return for each task without a file the reason.
+    """Bring missing files to the cluster; return the reason for each task that lacks a file.
 
-    Outputs of predecessors that lie at the cluster are copied there.
+    A replica at the cluster is linked, and a predecessor's output at the cluster is copied there. All other files are
+    carried from home.
     """
     files = {file.digest: file for of_task in inputs.values() for file in of_task}
     whole = {
-        there.digest
-        for there in store.list_files(files)
-        if (file := files[there.digest]).is_made_later or there.size_bytes == file.size_bytes
+        copy.digest
+        for copy in store.list_files(files)
+        if (file := files[copy.digest]).is_made_later or copy.size_bytes == file.size_bytes
     }
     store.record_use(whole)
     lacking = [file for digest, file in files.items() if digest not in whole and not file.is_made_later]
@@ -145,19 +146,19 @@ def carry_missing_inputs(
 def _carry_files(
     store: CarriedInputFolder, needed: Set[str], absent: dict[str, TaskInputFile], at_cluster: Mapping[str, str]
 ) -> dict[str, str]:
-    """Copy files into the open folder under their names there; return the reason for each file that has changed."""
+    """Copy files into the open folder under the names of `absent`; return the reason for each changed file."""
     copied = {file.digest: file for file in absent.values()}
     of_others = {file.digest for file in store.list_files(copied)} - absent.keys()
     lacking = {digest: file for digest, file in copied.items() if digest not in of_others}
     make_room(store, needed | copied.keys(), sum(file.size_bytes for file in lacking.values()) - store.free_bytes)
     try:
         paths = {digest: at_cluster[file.path] for digest, file in lacking.items() if file.path in at_cluster}
-        taken = store.take_files((lacking[digest] for digest in paths), paths)
-        changed = store.copy_files(file for digest, file in lacking.items() if digest not in taken)
+        within = store.copy_files_within_cluster((lacking[digest] for digest in paths), paths)
+        changed = store.copy_files(file for digest, file in lacking.items() if digest not in within)
     except StorageAreaUnreachable:
         raise
     except StorageAreaUnusable:
-        # a disk quota, which nobody can measure, may be used up
+        # a disk quota may be used up; its free space can't be measured
         remove_spare_files(store, needed | copied.keys())
         raise
     store.rename_files({name: file.digest for name, file in absent.items() if file.digest not in changed}, of_others)
@@ -166,7 +167,7 @@ def _carry_files(
 
 
 def _file_as_made(file: TaskInputFile) -> TaskInputFile:
-    """Return a file that a predecessor has made, with its size and checksum; raise OSError."""
+    """Return a file that a predecessor has made, with its present size and checksum; raise OSError."""
     digest, size_bytes = safe_files.checksum_regular_file(file.path) or ("", 0)
     return TaskInputFile(file.name, file.path, size_bytes, digest)
 
@@ -189,7 +190,7 @@ def mean_lacking_bytes(
     inputs: Sequence[Iterable[TaskInputFile]],
     find_replicas: ReplicaFinder = lambda _: {},
 ) -> float:
-    """Return the mean bytes for each task of different files that are not at the cluster; 0 without tasks."""
+    """Return the bytes of files that are not at the cluster, divided by the number of tasks; 0 without tasks."""
     files = {file.digest: file for of_task in inputs for file in of_task}
     present = {file.digest for file in store.list_files(files)}
     present |= find_replicas([file for digest, file in files.items() if digest not in present]).keys()

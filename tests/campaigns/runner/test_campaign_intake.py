@@ -223,7 +223,7 @@ def test_files_and_events_of_campaigns_that_ended_long_ago_are_removed(site: Int
     site.intake.delete_old_files_and_events()
 
     assert site.files() == ["c.2"]
-    assert [*InputCarryRows(site.database).copies_of_ended_campaigns()] == [(2, "beta")]
+    assert [*InputCarryRows(site.database).input_copies_of_ended_campaigns()] == [(2, "beta")]
     assert [event.campaign for event in site.events.query_open_events()] == [2]
 
 

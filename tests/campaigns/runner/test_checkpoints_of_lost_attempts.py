@@ -90,7 +90,7 @@ def test_a_lost_attempt_waits_for_its_checkpoints_and_a_failed_attempt_does_not(
     assert [1] == [attempt.task for attempt in site.ends(PREEMPTED, FAILED)]
 
     site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
-    assert site.checkpoints.has_new_reading_end()
+    assert site.checkpoints.take_ended_checkpoint_readings()
     saved, failed = site.ends(PREEMPTED, FAILED)
 
     assert ["1 beta [(0, 1)]"] == site.reading.told

@@ -77,7 +77,7 @@ def test_tasks_that_share_a_file_go_together_where_files_are_carried(
 ) -> None:
     """A retry goes before other tasks, and a purge forgets the files."""
     shared = SharedInputRows(site.database)
-    shared.store_groups(1, [(task, task, task % 2) for task in range(8)])
+    shared.store_input_groups(1, [(task, task, task % 2) for task in range(8)])
     site.plan(cluster, tasks=3)
     assert expected == [attempt.task for attempt in site.attempts()]
     if cluster == "gamma":
@@ -92,7 +92,7 @@ def test_tasks_that_share_a_file_go_together_where_files_are_carried(
     left = [(part.first, part.last) for part in site.campaigns.list_unsent_tasks(1)]
     assert [(5, 5), (7, 8)] == left
     site.tasks.purge_campaign(1)
-    assert not shared.has_groups(1)
+    assert not shared.has_input_groups(1)
 
 
 def test_a_deleted_array_keeps_no_other_array_waiting(site: CarryingSite) -> None:
@@ -238,4 +238,4 @@ def test_copies_of_arrays_imported_from_roots_ledger_are_removed_after_the_end(s
     site.do(CampaignCyclePlan(behind=(1,)))
     site.campaigns.record_ledger_has_campaign_end(1)
 
-    assert [(1, "beta")] == [*InputCarryRows(site.database).copies_of_ended_campaigns()]
+    assert [(1, "beta")] == [*InputCarryRows(site.database).input_copies_of_ended_campaigns()]

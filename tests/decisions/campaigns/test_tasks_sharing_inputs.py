@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     HIGHEST,
-    MOST_RUNS,
+    MOST_GROUP_RANGES,
     choose_tasks_sharing_inputs,
     group_tasks_by_shared_input,
     groups_of_next_tasks,
-    parse_group_runs,
+    parse_group_ranges,
 )
 
 A, B, ALL, OWN = (9 << 20, "a"), (8 << 20, "b"), (99 << 20, "all"), (50 << 20, "own")
@@ -36,20 +36,20 @@ def test_a_group_shares_its_largest_file(inputs: list[list[tuple[int, str]]], ex
 
 
 def test_a_campaign_of_very_many_runs_has_no_groups() -> None:
-    assert () == group_tasks_by_shared_input([[A], [B]] * (MOST_RUNS // 2 + 1))
-    assert () == parse_group_runs([[task, task, 0] for task in range(MOST_RUNS + 1)])
+    assert () == group_tasks_by_shared_input([[A], [B]] * (MOST_GROUP_RANGES // 2 + 1))
+    assert () == parse_group_ranges([[task, task, 0] for task in range(MOST_GROUP_RANGES + 1)])
 
 
 @pytest.mark.parametrize(
     "value", [None, {}, [1], [[0, 1]], [[0, 1, "a"]], [[1, 0, 0]], [[0, 2, 0], [2, 3, 1]], [[0, 0, -1]], [[0, True, 1]]]
 )
 def test_groups_that_gridsub_does_not_write_are_ignored(value: object) -> None:
-    assert () == parse_group_runs(value)
+    assert () == parse_group_ranges(value)
 
 
 def test_of_a_run_without_end_only_the_next_tasks_are_counted() -> None:
     """An owner may write a run of a billion tasks."""
-    runs = parse_group_runs([[0, 7, 0], [8, HIGHEST, 1]])
+    runs = parse_group_ranges([[0, 7, 0], [8, HIGHEST, 1]])
 
     assert {7: 0, 8: 1, 9: 1} == groups_of_next_tasks(runs, range(7, 10))
 

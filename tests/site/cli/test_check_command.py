@@ -230,7 +230,10 @@ def test_gridsub_check_sends_nothing_to_a_drained_or_stressed_cluster(site: Path
     ("nights", "words"),
     [
         ("00:00-24:00", "3 free slots, 2 tasks would go there now"),
-        ("00:00-00:30", "no night of the cluster is as long as the walltime of the nightly tasks; request less"),
+        (
+            "00:00-00:30",
+            "no night of the cluster is as long as the walltime of the nightly tasks; request a shorter walltime",
+        ),
     ],
 )
 def test_gridsub_check_says_when_nightly_tasks_start(site: Path, nights: str, words: str) -> None:

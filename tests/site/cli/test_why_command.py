@@ -138,10 +138,10 @@ SHOWN_BY = "  gridstat -j 7.1 -E shows the task's standard error to the owner"
             [
                 "  the task waits to be sent (attempt 1 ended as preempted)",
                 *WAITS,
-                f"{LEFT} goes on there, before other tasks",
+                f"{LEFT} continues there, before other tasks",
             ],
         ),
-        ("7.3", [AT_JOB, "  attempt 1 was preempted at beta for job 57, which lacked lic, mem", f"{LEFT} went on"]),
+        ("7.3", [AT_JOB, "  attempt 1 was preempted at beta for job 57, which lacked lic, mem", f"{LEFT} continued"]),
         (
             "7.4",
             [
@@ -296,7 +296,7 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
             {"cause": TaskSentOrUnsentCause.FIRST_TASKS, "first_tasks": 5, "succeeded": 2},
             "2 of the first tasks have succeeded; the remaining tasks are sent after 5 (first_tasks)",
         ),
-        ({"cause": TaskSentOrUnsentCause.MAX_PARALLEL, "max_parallel": 5}, "max_parallel is 5, and so many tasks"),
+        ({"cause": TaskSentOrUnsentCause.MAX_PARALLEL, "max_parallel": 5}, "has max_parallel = 5 tasks at clusters"),
         (FULL_SERVER | {"load": 12.5, "load_target": 10.0}, f"home is 12.5, the target is 10, so {LIMIT}"),
         (FULL_SERVER | {"load_at": NOON, "load_target": 10.0}, f"no load since 2026-01-01 12:00:00 UTC, so {LIMIT}"),
         (NO_TASK_ALLOWED, "there; the program must print a load first"),

@@ -76,4 +76,4 @@ def test_a_task_goes_on_at_its_checkpoint(site: Grid, cluster: str, *, is_lost: 
     assert ("0", "1") == (first, continued)
     assert int(second) > 0
     assert (1, 0) == (found["ended"], found["failed"])
-    assert f"attempt 1 left a checkpoint at {cluster}, from which the next attempt went on" in why
+    assert f"attempt 1 left a checkpoint at {cluster}, from which the next attempt continued" in why
