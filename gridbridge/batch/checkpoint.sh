@@ -1,12 +1,12 @@
 # Functions of task.sh for a task with checkpoints; $gb_checkpoints has the files of a checkpoint in the task's folder.
 # A checkpoint is complete once the task has replaced all of its files. Each complete checkpoint is a line in
-# $gb_output.checkpoints: the hundredths of a second from the signal until then, or - without a signal.
+# $gb_output.checkpoints: the hundredths of a second from the signal to its completion, or - without a signal.
 # shellcheck shell=sh disable=SC2086,SC2154,SC2172 # names have no blanks; set by task.sh; signals without a name
 has_checkpoint() { # $1: an attempt's folder
     for gb_name in $gb_checkpoints; do [ -e "$1/$gb_name" ] || return; done
 }
 
-take_checkpoint() { # links the last complete checkpoint of an earlier attempt into this attempt's folder
+take_checkpoint() { # links the checkpoint of the last earlier attempt with a checkpoint into this attempt's folder
     rm -f -- "$gb_output.checkpoints" "$gb_output.pid"
     unset GRIDBRIDGE_CHECKPOINT
     gb_earlier=$gb_attempt gb_last=''
@@ -55,7 +55,7 @@ send_checkpoint_signal() { # to the shell of the command and its programs, or to
 time_checkpoints() { # runs beside the task
     trap 'kill "$gb_sleep"; exit' TERM
     trap 'gb_is_sent=1' USR2 # sge-methods/preempt sends the signal to all processes of the task
-    trap '' 56
+    trap '' 56 # announces a preemption to task.sh (the signal has no name)
     while gb_is_sent=''; do
         sleep "$gb_checkpoint_s" &
         gb_sleep=$!

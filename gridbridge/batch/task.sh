@@ -34,7 +34,7 @@ link_inputs() { # links each input file into the attempt's folder; $gb_carried: 
         gb_file=$3
         [ -z "$gb_carried" ] || gb_file=$HOME$gb_carried/$2
         gb_size=$(stat -L -c %s -- "$gb_file" 2>/dev/null) gb_right=" of $1 bytes"
-        case $1 in -1) gb_right="" gb_size=${gb_size:+-1} ;; esac # a predecessor makes the file, of any size
+        case $1 in -1) gb_right="" gb_size=${gb_size:+-1} ;; esac # a file that a predecessor made may have any size
         [ "$gb_size" = "$1" ] || {
             echo "gridbridge: input $4: $gb_file: missing or changed; expected a file$gb_right" >>"$gb_output.err"
             return 1
@@ -93,7 +93,7 @@ done
 gb_trap=
 case $gb_checkpoints in ?*)
     take_checkpoint || { die 57; exit 1; }
-    gb_trap="trap : $gb_signal; " # a shell does not end by the checkpoint signal
+    gb_trap="trap : $gb_signal; " # so that the checkpoint signal does not end the shell
     ;;
 esac
 make_way # if preempted before the task began

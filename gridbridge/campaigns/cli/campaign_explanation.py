@@ -226,7 +226,7 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
     return numbers | texts | _format_reason_counts(reason) | {"others": _describe_campaigns_served_first(reason)}
 
 
-def waits_for_night(campaign: int, folder: str) -> list[str]:
+def describe_nightly_waits_of_campaign(campaign: int, folder: str) -> list[str]:
     """Return a line for each cluster at which a campaign's nightly tasks wait for the next night."""
     last = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
     reasons = (reason for reason in (last.reasons if last else ()) if reason.campaign == campaign)

@@ -69,7 +69,7 @@ def _print_campaign_with_clusters(campaign: PublishedCampaign, view: GridstatOut
         output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
         for predecessor in campaign.unmet:
             output_and_errors.print_line(describe_unmet_predecessor(predecessor))
-        for line in campaign_explanation.waits_for_night(campaign.number, view.folder):
+        for line in campaign_explanation.describe_nightly_waits_of_campaign(campaign.number, view.folder):
             output_and_errors.print_line(line)
 
 

@@ -292,7 +292,7 @@ def _send_campaign_to_runner(admitted: ParsedJdl, paths: FixedPaths) -> int:
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
     if files := gridsub_campaign_source.check_task_files(admitted.jdl, admitted.parameters):
-        admitted = replace(admitted, parameters=tuple(files.lines), input_groups=files.groups)
+        admitted = replace(admitted, parameters=tuple(files.lines), input_groups=files.shared_input_groups)
     gridsub_campaign_source.make_folder_of_outputs(admitted.jdl)
     with command_relay_and_runner_wait.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted, paths)

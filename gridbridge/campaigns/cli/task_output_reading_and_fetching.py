@@ -163,15 +163,15 @@ def copy_outputs_of_tasks(source: TaskOutputFolderAtCluster, names: Iterable[str
     if not source.login:
         _copy_local_outputs(source.folder, names, to)
         return
-    wanted = tuple(names)
+    outputs = tuple(names)
     copy = partial(rsync.rsync_files_from_host, source.login, may_miss=True, follows=False)
-    copy(wanted, source.folder, to, lambda: False)
-    if links := [name for name in wanted if os.path.islink(f"{to}/{name}")]:
+    copy(outputs, source.folder, to, lambda: False)
+    if links := [name for name in outputs if os.path.islink(f"{to}/{name}")]:
         copy(links, source.folder, to, lambda: False, leads=True)
 
 
 def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
-    """Copy files one by one; after failures copy the rest, then raise StateError with the first error."""
+    """Copy files; after a failure copy all other files, then raise StateError with the first error."""
     os.listdir(folder)  # raises OSError if the folder is missing
     if os.path.samefile(folder, to):
         return

@@ -88,7 +88,7 @@ class CallCampaigns:
         self._additions = 0
         return campaign_client.submit_campaign(admitted, self._paths)
 
-    def close_call(self, call: int) -> None:
+    def record_finished_call(self, call: int) -> None:
         """Record that a sent call has its outcome, or needs no outcome because it was cancelled."""
         with self._lock:
             if number := self._campaign_of.pop(call, 0):

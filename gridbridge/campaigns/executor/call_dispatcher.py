@@ -46,14 +46,14 @@ class CallDispatcher:
         self._holds = 0
         self._is_closed = self._is_removed = self._has_cancelled_tasks = False
 
-    def require_open(self) -> None:
+    def require_open_executor(self) -> None:
         """Raise RuntimeError after `close`, as all Executors of Python do."""
         if self._is_closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
 
     def add_call(self, future: CallFuture[Any]) -> None:
         with self._changed:
-            self.require_open()
+            self.require_open_executor()
             for run in (self._send_calls, self._collect_outcomes):
                 if run not in self._threads:
                     thread = Thread(target=run, name=f"gridbridge.Executor{run.__name__}", daemon=False)
@@ -85,7 +85,7 @@ class CallDispatcher:
             (self._sent if is_sent else self._unsent).pop(number)
             if is_sent:
                 self._has_cancelled_tasks = True
-                self._campaigns.close_call(number)
+                self._campaigns.record_finished_call(number)
             self._changed.notify_all()
         return True
 
@@ -168,7 +168,7 @@ class CallDispatcher:
                 future.set_running_or_notify_cancel()
         numbers = self._folder.list_outcomes()
         for number in numbers:
-            self._end_call(number, self._folder.take_outcome(number))
+            self._end_call(number, self._folder.read_and_remove_outcome(number))
         return bool(numbers)
 
     def _end_failed_calls(self) -> None:
@@ -188,7 +188,7 @@ class CallDispatcher:
         with self._changed:
             future = self._sent.pop(number, None)
             if future:
-                self._campaigns.close_call(number)
+                self._campaigns.record_finished_call(number)
                 self._changed.notify_all()
         if not future or not (future.running() or future.set_running_or_notify_cancel()):
             return

@@ -80,7 +80,7 @@ class CallFolder:
     def list_outcomes(self) -> list[int]:
         return _list_numbers(f"{self.path}/{RESULTS}")
 
-    def take_outcome(self, number: int) -> CallOutcome:
+    def read_and_remove_outcome(self, number: int) -> CallOutcome:
         """Read a call's outcome, and remove the files of the call; an unreadable outcome counts as an exception."""
         path = f"{self.path}/{RESULTS}/{number}"
         try:

@@ -93,7 +93,7 @@ class Executor(futures.Executor):
     def _require_open(self) -> None:
         if os.getpid() != self._pid:
             raise RuntimeError(f"this Executor belongs to process {self._pid}; expected a new Executor after a fork")
-        self._dispatcher.require_open()
+        self._dispatcher.require_open_executor()
 
 
 def _close_in_own_process(dispatcher: CallDispatcher, pid: int) -> None:

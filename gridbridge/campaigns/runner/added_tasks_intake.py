@@ -94,7 +94,7 @@ class AddedTasksIntake:
         if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test campaign, which sends one task to each cluster"
         if any(not predecessor.condition.is_of_whole_campaign for predecessor in campaign.jdl.after):
-            return f"{name} has as many tasks as its predecessor; submit the tasks as a new campaign"
+            return f"{name} must have as many tasks as its predecessor; submit the tasks as a new campaign"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
             return f"{name} has {number_with_noun(campaign.tasks, 'task')}; expected more, {MOST_TASKS} in all at most"
         if self._parts.last_part_number(campaign.number) >= MOST_PARTS:

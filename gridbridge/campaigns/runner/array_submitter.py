@@ -169,8 +169,8 @@ class CampaignArraySubmitter:
         most, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
         create = partial(self._campaigns.create_array, needs_carry=send.cluster in self._remote_clusters)
         for part in _split_planned_tasks_into_arrays(send, most):
-            place, now, settings = (part.campaign, part.cluster), self._clock.now(), (part.kept_off, part.checkpoint_s)
-            arrays.append(create(*place, part.tasks, now, *settings, is_ordinary=part.ordinary > 0))
+            pair, now, settings = (part.campaign, part.cluster), self._clock.now(), (part.kept_off, part.checkpoint_s)
+            arrays.append(create(*pair, part.tasks, now, *settings, is_ordinary=part.ordinary > 0))
         for is_ordinary in (True, False):
             self.submit_new_arrays(array for array in arrays if array and array.is_ordinary is is_ordinary)
 

@@ -45,7 +45,7 @@ class RunningInputProgram:
     array: CampaignArray | None = None  # None: a removal
 
 
-def may_start_program(owner: Pair, running: Mapping[Pair, object]) -> bool:
+def may_start_owner_program(owner: Pair, running: Mapping[Pair, object]) -> bool:
     """Say whether no program of the owner works at the cluster, and fewer than MOST_PROGRAMS run."""
     return owner not in running and len(running) < MOST_PROGRAMS
 
@@ -97,7 +97,7 @@ class BackgroundInputCarries:
             if missing is not None:
                 self._carried.add(array.campaign_and_array_number)
                 return
-        elif may_start_program(owner, self._running):
+        elif may_start_owner_program(owner, self._running):
             pair = array.campaign, array.cluster
             self._copies.record_begun_carry(*pair)
             program = self._acts.start_input_carry(array, attempts)
@@ -121,12 +121,12 @@ class BackgroundInputCarries:
                 self._record_removal(run.campaign_and_cluster, answer)
         return has_carries
 
-    def continue_removals(self) -> None:
+    def continue_input_removals(self) -> None:
         """Start to remove the copies of ended campaigns; a failed removal is repeated after a pause."""
         self.collect_ended_carries()
         for pair, uid in self._copies.input_copies_of_ended_campaigns().items():
             owner, now_s = (uid, pair[1]), self._clock.steady_s()
-            if self._paused_until_s.get(pair, now_s) <= now_s and may_start_program(owner, self._running):
+            if self._paused_until_s.get(pair, now_s) <= now_s and may_start_owner_program(owner, self._running):
                 try:
                     program = self._acts.start_input_removal(*pair)
                 except GridbridgeError as error:

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, Pair
-from gridbridge.campaigns.runner.background_input_carries import may_start_program
+from gridbridge.campaigns.runner.background_input_carries import may_start_owner_program
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import UnbroughtOutputRows
@@ -79,7 +79,7 @@ class BackgroundOutputCarries:
                 self._record_answer(carry.campaign_and_cluster, carry.attempts, answer)
         for pair, uid in self._outputs.campaigns_and_clusters_with_outputs().items():
             owner = uid, pair[1]
-            if may_start_program(owner, self._running) and (attempts := self._next_attempts(pair)):
+            if may_start_owner_program(owner, self._running) and (attempts := self._next_attempts(pair)):
                 try:
                     program = self._acts.start_output_carry(*pair, attempts)
                 except GridbridgeError as error:

@@ -50,7 +50,7 @@ class CampaignPublisher:
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
         waiting, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
-        predecessors = self._predecessors.predecessors_of_going_campaigns()
+        predecessors = self._predecessors.read_progress_of_predecessors()
         open_clusters = defaultdict[int, set[str]](set)
         for array in self._campaigns.query_open_arrays():
             open_clusters[array.campaign].add(array.cluster)

@@ -138,7 +138,7 @@ class CampaignSituationGatherer:
             campaigns=campaigns,
             waiting={number: tasks for number, tasks in waiting.items() if tasks},
             awaiting=awaiting,
-            predecessors=self._predecessors.predecessors_of_going_campaigns(),
+            predecessors=self._predecessors.read_progress_of_predecessors(),
             kept_off=self._campaigns.count_tasks_by_exclusions(),
             arrays=arrays,
             room={},
@@ -286,7 +286,7 @@ class CampaignSituationGatherer:
             )
             counted[array] = () if is_dropped else attempts
         if self._checkpoints:
-            counted = self._checkpoints.ends_with_checkpoints(counted, campaigns)
+            counted = self._checkpoints.select_recordable_ends(counted, campaigns)
         return self._select_recordable_ends(looks, counted)
 
     def _select_recordable_ends(

@@ -70,7 +70,7 @@ class CheckpointsOfLostAttempts:
             self._take_answer(pair, self._running.pop(pair), answer)
         return bool(ended)
 
-    def ends_with_checkpoints(
+    def select_recordable_ends(
         self, ended: Mapping[CampaignArray, Sequence[TaskAttempt]], campaigns: Iterable[Campaign]
     ) -> dict[CampaignArray, tuple[TaskAttempt, ...]]:
         """Return the attempts whose end may be recorded now; lost attempts have their checkpoints."""
@@ -82,7 +82,7 @@ class CheckpointsOfLostAttempts:
         for array, attempts in ended.items():
             for attempt in attempts if array.campaign in owners else ():
                 is_lost = attempt.outcome in LOSSES and not is_prologue_or_epilogue_task(attempt.task)
-                if is_lost and not self._may_record(_key_of_attempt(attempt)):
+                if is_lost and not self._may_record_end(_key_of_attempt(attempt)):
                     unread[array.campaign, array.cluster].append(_key_of_attempt(attempt))
             waiting = set(unread.get((array.campaign, array.cluster), ()))
             ready[array] = tuple(
@@ -92,7 +92,7 @@ class CheckpointsOfLostAttempts:
             self._start_reading(owners[pair[0]], pair, tuple(keys[:MOST_AT_ONCE]))
         return ready
 
-    def _may_record(self, key: Key) -> bool:
+    def _may_record_end(self, key: Key) -> bool:
         now_s = self._clock.steady_s()
         is_late = now_s - self._since_s.setdefault(key, now_s) >= LONGEST_WAIT_S
         return is_late or key in self._checkpoints

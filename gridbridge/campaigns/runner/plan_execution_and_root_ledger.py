@@ -189,7 +189,7 @@ class CampaignPlanExecutor:
         self._submissions.resume_interrupted_arrays(plan.resumed)
         self._submit_planned_arrays(plan)
         self._ends.close_ended_campaigns()
-        self.inputs.continue_removals()
+        self.inputs.continue_input_removals()
         self.outputs.continue_output_carries()
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:

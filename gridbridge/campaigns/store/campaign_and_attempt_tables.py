@@ -266,7 +266,7 @@ class CampaignRows:
         query = _next_tasks_of_kind(kind).limit(MOST_OVERTAKING)
         while missing := kind.tasks - len(attempts):
             waiting = [waiting_range_of_row(dict(row)) for row in self.database.rows(query, campaign=campaign)]
-            tasks = self._shared.choose_tasks(campaign, cluster, waiting, missing)
+            tasks = self._shared.choose_tasks_by_shared_input(campaign, cluster, waiting, missing)
             if not tasks:
                 break
             attempts += self._take_chosen_tasks(campaign, waiting, tasks)

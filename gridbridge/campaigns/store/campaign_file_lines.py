@@ -11,14 +11,14 @@ CHUNK_BYTES = 65536  # bytes of a file whose lines are counted at once
 def lines_of_tasks(files: Iterable[bytes], tasks: Iterable[int] | None = None) -> dict[int, str]:
     """Return {task: line} of some tasks, by default of all tasks; tasks without a line are left out."""
     lines: dict[int, str] = {}
-    first, wanted = 0, None if tasks is None else sorted(tasks)
+    first, numbers = 0, None if tasks is None else sorted(tasks)
     for data in files:
-        if wanted is None:
+        if numbers is None:
             lines |= enumerate(_decode(data).split("\n")[1:-1], first)
         else:
             header = 1 - first  # to add to a task's number for the number of its line in this file
-            of_file = select_lines(data, (task + header for task in wanted if task >= first))
-            lines |= {number - header: _decode(line) for number, line in of_file}
+            of_file = select_lines(data, (task + header for task in numbers if task >= first))
+            lines |= {line_number - header: _decode(line) for line_number, line in of_file}
         first += data.count(b"\n") - 1
     return lines
 

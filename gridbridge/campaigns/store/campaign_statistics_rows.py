@@ -93,7 +93,7 @@ LEAST_TIMED_BYTES = 1 << 20  # the time of smaller carries shows the delay of ss
 
 
 class InputCarryRows:
-    """What carries of input files to clusters have shown: what the next tasks lack, and the rate of the network."""
+    """Clusters with copies of input files, missing bytes of the next tasks, and measured rates of carries."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -117,7 +117,7 @@ class InputCarryRows:
         self._database.execute(delete(CARRIES).where(*of))
 
     def forget_input_copies_of_campaigns(self, campaigns: Iterable[int]) -> None:
-        """Forget copies that nobody can remove any more, because the campaigns' files are removed."""
+        """Forget copies that can't be removed any more, because the campaigns' files are gone."""
         rows = [{"of_campaign": campaign} for campaign in campaigns]
         self._database.execute_for_each_row(delete(CARRIES).where(CARRIES.c.campaign == bindparam("of_campaign")), rows)
 

@@ -12,7 +12,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import (
     waiting_range_of_row,
 )
 from gridbridge.decisions.campaigns.predecessor_conditions import (
-    release_tasks,
+    release_tasks_from_predecessor,
     unmet_predecessors,
     waiting_ranges_of_new_tasks,
 )
@@ -79,12 +79,12 @@ class PredecessorRows:
             for campaign in dependents:
                 rows = self._database.rows(_AROUND, campaign=campaign, low=part.start, high=part.stop - 1)
                 before = tuple(waiting_range_of_row(dict(row)) for row in rows)
-                after = release_tasks(before, predecessor, (part,))
+                after = release_tasks_from_predecessor(before, predecessor, (part,))
                 if before != after:
                     self._campaigns.remove_unsent_tasks(campaign, before)
                     self._campaigns.add_unsent_tasks(campaign, *after)
 
-    def predecessors_of_going_campaigns(self) -> Mapping[int, PredecessorProgress]:
+    def read_progress_of_predecessors(self) -> Mapping[int, PredecessorProgress]:
         """Return the progress of each predecessor of an unfinished campaign, by number of the predecessor."""
         going = select(CAMPAIGNS.c.number).where(IS_GOING)
         return self._progress_of(select(PREDECESSORS.c.predecessor).where(PREDECESSORS.c.campaign.in_(going)))
@@ -99,7 +99,7 @@ class PredecessorRows:
     def count_sendable_tasks(self, campaigns: Iterable[Campaign]) -> dict[int, int]:
         """Return, for each campaign, how many unsent tasks wait for no predecessor."""
         unsent, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
-        progress, sendable = self.predecessors_of_going_campaigns(), dict[int, int]()
+        progress, sendable = self.read_progress_of_predecessors(), dict[int, int]()
         for campaign in campaigns:
             tasks = awaiting.get(campaign.number, 0)
             unmet = unmet_predecessors(campaign, progress, tasks)

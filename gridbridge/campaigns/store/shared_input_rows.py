@@ -46,7 +46,9 @@ class SharedInputRows:
     def has_input_groups(self, campaign: int) -> bool:
         return bool(self._database.rows(_ANY, of=campaign))
 
-    def choose_tasks(self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int) -> Set[int]:
+    def choose_tasks_by_shared_input(
+        self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int
+    ) -> Set[int]:
         """Choose tasks for a cluster, and record that their shared files are sent to the cluster.
 
         `waiting` has the next tasks, in ascending order.

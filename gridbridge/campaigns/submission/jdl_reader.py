@@ -139,14 +139,14 @@ class JdlReader:
         kind = values.pop(of_type)
         if of_type in self.wrong:
             return {}
-        given = [key for key in keys if _is_jdl_key_given(table, key)]
-        if kind and "checkpoint_files" not in given:
+        present = [key for key in keys if _is_jdl_key_given(table, key)]
+        if kind and "checkpoint_files" not in present:
             expected = 'expected checkpoint_files, such as ["state"]'
             self._report_key_mistake(of_type, kind, "no key checkpoint_files", expected)
-        for key in () if kind else given:
+        for key in () if kind else present:
             expected = f'expected {of_type} = "{jdl_value_parsers.BY_SIGNAL}"'
             self._report_key_mistake(key, table[key], f"no key {of_type}", expected)
-        return {key: values[key] for key in given if values[key] is not None}
+        return {key: values[key] for key in present if values[key] is not None}
 
     def _location_of_host_properties(self, table: Mapping[str, Any], name: str) -> str:
         if self.is_typed:

@@ -150,7 +150,7 @@ class CampaignInputFiles:
     _folders: "SortedFolderListings" = field(default_factory=lambda: SortedFolderListings())
 
     @property
-    def groups(self) -> tuple[GroupTaskRange, ...]:
+    def shared_input_groups(self) -> tuple[GroupTaskRange, ...]:
         """The ranges of tasks that share a large file."""
         return group_tasks_by_shared_input(self._files)
 

@@ -60,7 +60,7 @@ def count_tasks_by_campaign_and_cluster(situation: CampaignCycleSituation) -> Co
     return counts
 
 
-def count_travelling_tasks(situation: CampaignCycleSituation) -> Counter[str]:
+def count_tasks_awaiting_inputs(situation: CampaignCycleSituation) -> Counter[str]:
     """Count the tasks of each cluster whose input files may not be at the cluster yet."""
     carrying = {(cost.campaign, cost.cluster) for cost in situation.carry_costs}
     counts = Counter[str]()
@@ -92,9 +92,9 @@ def next_file_server_limit(
     deviation = max(-1.0, 1 - load / rule.target)
     cycle_s = min(LONGEST_CYCLE_S, max(0.0, (at - last.at).total_seconds()))
     factor = 1 + rule.gain * deviation
-    wanted = last.base * (1 + rule.gain * deviation * cycle_s / rule.integral_s) * factor
+    target = last.base * (1 + rule.gain * deviation * cycle_s / rule.integral_s) * factor
     low = max(0.0, last.limit - rule.step, tasks - rule.step)
-    limit = min(high, max(low, wanted))
+    limit = min(high, max(low, target))
     return FileServerLimit(
         storage=rule.storage,
         at=at,
@@ -144,15 +144,15 @@ def count_succeeded_tasks(situation: CampaignCycleSituation) -> Counter[int]:
 
 def _tasks_left_by_campaign(situation: CampaignCycleSituation, succeeded: Mapping[int, int]) -> dict[int, int]:
     """Return how many more tasks max_parallel and first_tasks allow, for each campaign with such a limit."""
-    left = dict[int, int]()
+    remaining = dict[int, int]()
     for campaign in situation.campaigns:
         first = campaign.jdl.first_tasks - succeeded.get(campaign.number, 0)
         if limits := [most for most in (campaign.jdl.max_parallel, first) if most > 0]:
-            left[campaign.number] = min(limits)
-    for (number, _), tasks in count_tasks_by_campaign_and_cluster(situation).items() if left else ():
-        if number in left:
-            left[number] = max(0, left[number] - tasks)
-    return left
+            remaining[campaign.number] = min(limits)
+    for (number, _), tasks in count_tasks_by_campaign_and_cluster(situation).items() if remaining else ():
+        if number in remaining:
+            remaining[number] = max(0, remaining[number] - tasks)
+    return remaining
 
 
 class RemainingTasksByLimit:
@@ -164,7 +164,7 @@ class RemainingTasksByLimit:
         self._storages = {rule.storage: rule.clusters for rule in situation.servers.rules}
         self._campaigns = _tasks_left_by_campaign(situation, count_succeeded_tasks(situation))
         self._carrying = {(cost.campaign, cost.cluster) for cost in situation.carry_costs}
-        travelling = count_travelling_tasks(situation)
+        travelling = count_tasks_awaiting_inputs(situation)
         self._carried = {
             limit.storage: (floor(limit.limit) + 1) // 2
             - sum(travelling[name] for name in self._storages[limit.storage])
@@ -179,7 +179,7 @@ class RemainingTasksByLimit:
             self._remaining_carried_tasks(campaign.number, cluster),
         )
 
-    def has_all_allowed_carries(self, campaign: int, cluster: str) -> bool:
+    def is_carry_limit_reached(self, campaign: int, cluster: str) -> bool:
         return self._remaining_carried_tasks(campaign, cluster) <= 0
 
     def _remaining_carried_tasks(self, campaign: int, cluster: str) -> int:
@@ -189,15 +189,15 @@ class RemainingTasksByLimit:
         """
         if (campaign, cluster) not in self._carrying:
             return UNLIMITED_TASKS
-        left = (tasks for storage, tasks in self._carried.items() if cluster in self._storages[storage])
-        return max(0, min(left, default=UNLIMITED_TASKS))
+        remaining = (tasks for storage, tasks in self._carried.items() if cluster in self._storages[storage])
+        return max(0, min(remaining, default=UNLIMITED_TASKS))
 
     def remaining_tasks_at_cluster(self, cluster: str) -> int:
         """Return how many additional tasks of all campaigns the file servers of a cluster allow."""
-        left = (tasks for storage, tasks in self._servers.items() if cluster in self._storages[storage])
-        return min(left, default=UNLIMITED_TASKS)
+        remaining = (tasks for storage, tasks in self._servers.items() if cluster in self._storages[storage])
+        return min(remaining, default=UNLIMITED_TASKS)
 
-    def has_all_allowed_tasks(self, campaign: int) -> bool:
+    def is_task_limit_reached(self, campaign: int) -> bool:
         return self._campaigns.get(campaign, UNLIMITED_TASKS) <= 0
 
     def take_tasks(self, campaign: int, cluster: str, tasks: int) -> None:

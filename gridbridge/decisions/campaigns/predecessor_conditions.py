@@ -74,10 +74,12 @@ def apply_predecessor_conditions(situation: CampaignCycleSituation) -> CampaignC
 
 
 def _is_held_back(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    return any(predecessor.holds_whole_campaign for predecessor in unmet_predecessors_in(situation, campaign))
+    return any(predecessor.holds_whole_campaign for predecessor in unmet_predecessors_in_situation(situation, campaign))
 
 
-def unmet_predecessors_in(situation: CampaignCycleSituation, campaign: Campaign) -> tuple[AwaitedPredecessor, ...]:
+def unmet_predecessors_in_situation(
+    situation: CampaignCycleSituation, campaign: Campaign
+) -> tuple[AwaitedPredecessor, ...]:
     return unmet_predecessors(campaign, situation.predecessors, situation.awaiting.get(campaign.number, 0))
 
 
@@ -89,7 +91,7 @@ def list_campaigns_to_cancel(situation: CampaignCycleSituation) -> Iterator[int]
     for campaign in situation.campaigns:
         is_to_cancel = campaign.jdl.on_failure is PredecessorFailureAction.CANCEL
         if (is_to_cancel and campaign.state is CampaignState.IN_TREATMENT) and any(
-            predecessor.has_failed for predecessor in unmet_predecessors_in(situation, campaign)
+            predecessor.has_failed for predecessor in unmet_predecessors_in_situation(situation, campaign)
         ):
             yield campaign.number
 
@@ -101,7 +103,7 @@ def update_predecessor_failure_events(book: OpenCampaignEventsInCycle, situation
     """
     code = CampaignEventCode.PREDECESSOR_FAILED
     for campaign in (campaign for campaign in situation.campaigns if campaign.jdl.after and campaign.state.is_alive):
-        unmet = unmet_predecessors_in(situation, campaign)
+        unmet = unmet_predecessors_in_situation(situation, campaign)
         failed = [predecessor.progress for predecessor in unmet if predecessor.has_failed]
         event = book.find_event(code, campaign.number)
         if not failed:
@@ -141,7 +143,7 @@ def waiting_ranges_of_new_tasks(tasks: int, succeeded: Mapping[int, Iterable[ran
         awaits ^= {number for _, number in changes}
 
 
-def release_tasks(
+def release_tasks_from_predecessor(
     waiting: Iterable[WaitingTaskRange], predecessor: int, succeeded: Iterable[range]
 ) -> tuple[WaitingTaskRange, ...]:
     """Return ranges of waiting tasks in which the `succeeded` tasks no longer wait for a predecessor.

@@ -134,8 +134,8 @@ class _TaskSendExplainer:
         cluster, cause, matching = reason.cluster, TaskSentOrUnsentCause, self._matching
         unsent = self._to_send[campaign.number]
         worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent)
-        is_at_limit = matching.left.tasks.has_all_allowed_tasks(campaign.number)
-        are_travelling = matching.left.tasks.has_all_allowed_carries(campaign.number, cluster)
+        is_at_limit = matching.left.tasks.is_task_limit_reached(campaign.number)
+        are_travelling = matching.left.tasks.is_carry_limit_reached(campaign.number, cluster)
         is_tried = cluster in self._situation.tried.get(campaign.number, ())
         causes = (
             ((campaign.number, cluster) in self._waiting_for_night, cause.NIGHT),

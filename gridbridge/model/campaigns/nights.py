@@ -41,7 +41,7 @@ def are_weekly_nights(text: str) -> bool:
 def _parse_weekly_night(text: str) -> WeeklyNight:
     if not (match := _WINDOW.fullmatch(text)):
         raise ValueError(f"{text!r} is no night")
-    first, last, begin, end = match[1], match[2], _minutes(match[3]), _minutes(match[8])
+    first, last, begin, end = match[1], match[2], _minutes_after_midnight(match[3]), _minutes_after_midnight(match[8])
     if begin in (DAY_MIN, end):
         raise ValueError(f"{text!r} has no length")
     number = DAYS.index(first) if first else 0
@@ -53,6 +53,6 @@ def _parse_weekly_night(text: str) -> WeeklyNight:
     )
 
 
-def _minutes(text: str) -> int:
+def _minutes_after_midnight(text: str) -> int:
     hours, minutes = map(int, text.split(":"))
     return hours * 60 + minutes

@@ -26,7 +26,7 @@ class TaskInputFile:
         self.digest = digest  # SHA-256 of the content, in hexadecimal digits
 
     @property
-    def is_made_later(self) -> bool:
+    def is_made_by_predecessor(self) -> bool:
         return self.size_bytes == MADE_LATER
 
 

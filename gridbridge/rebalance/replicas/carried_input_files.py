@@ -136,7 +136,7 @@ class CarriedInputFolder:
 
     def open_folder(self) -> None:
         """Make the folder if it is missing, and measure it; raise StorageAreaUnusable."""
-        free, self._path, _ = self._run(OPEN, (), REMOVAL_S).split("\n")
+        free, self._path, _ = self._run_script(OPEN, (), REMOVAL_S).split("\n")
         blocks, block_bytes = map(int, free.split())
         self.free_bytes = blocks * block_bytes
         if self.area.max_bytes:
@@ -145,8 +145,8 @@ class CarriedInputFolder:
     def list_files(self, digests: Iterable[str] | None = None) -> tuple[CarriedInputFile, ...]:
         """Return the files in the folder, or the files and links of some checksums; raise StorageAreaUnusable."""
         files = list[CarriedInputFile]()
-        for names in ((),) if digests is None else _groups([*digests]):
-            for line in self._run(LIST, names, REMOVAL_S).splitlines():
+        for names in ((),) if digests is None else _split_into_groups([*digests]):
+            for line in self._run_script(LIST, names, REMOVAL_S).splitlines():
                 with suppress(ValueError):
                     used, size, name = line.split(" ")
                     files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
@@ -154,42 +154,42 @@ class CarriedInputFolder:
 
     def record_use(self, digests: Iterable[str]) -> None:
         """Record that tasks use files now, so that other files are removed first."""
-        for names in _groups([*digests]):
-            self._run(USE, names, REMOVAL_S)
+        for names in _split_into_groups([*digests]):
+            self._run_script(USE, names, REMOVAL_S)
 
     def link_replicas(self, paths: Mapping[str, str], size_bytes: int) -> set[str]:
         """Link replicas from {checksum: path}; return the checksums of the replicas with the right content."""
         linked = set[str]()
         hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(paths) * A_FILE_S)
-        for names in _groups([*paths], LINKS_A_CALL):
+        for names in _split_into_groups([*paths], LINKS_A_CALL):
             words = tuple(word for name in names for word in (name, paths[name]))
-            linked.update(self._run(LINK, words, hash_s).split())
+            linked.update(self._run_script(LINK, words, hash_s).split())
         return linked
 
     def remove_files(self, digests: Iterable[str]) -> None:
-        for names in _groups([*digests]):
-            self._run(REMOVE, names, REMOVAL_S)
+        for names in _split_into_groups([*digests]):
+            self._run_script(REMOVE, names, REMOVAL_S)
 
     def copy_files_within_cluster(self, files: Iterable[TaskInputFile], paths: Mapping[str, str]) -> set[str]:
         """Copy files from paths relative to the home at the cluster; return the checksums of the verified copies."""
         copied, sizes = set[str](), {file.digest: file.size_bytes for file in files}
-        for digests in _groups([*sizes], LINKS_A_CALL):
+        for digests in _split_into_groups([*sizes], LINKS_A_CALL):
             size_bytes = sum(sizes[digest] for digest in digests)
             limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
-            self._run(TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s)
-            copied.update(self._run(INSTALL, digests, limit_s).split())
+            self._run_script(TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s)
+            copied.update(self._run_script(INSTALL, digests, limit_s).split())
         return copied
 
     def rename_files(self, digests: Mapping[str, str], needed: Set[str]) -> None:
         """Rename copies from {name: checksum}; copies in `needed` keep the checksum as a second name."""
         renamed = {name: digest for name, digest in digests.items() if name != digest}
-        for names in _groups([*renamed], FILES_A_CALL // 2):
-            self._run(RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S)
+        for names in _split_into_groups([*renamed], FILES_A_CALL // 2):
+            self._run_script(RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S)
         self.remove_files({*renamed.values()} - digests.keys() - needed)
 
     def remove_empty_folder(self) -> None:
         """Remove the folder, its parts and its link, unless the folder has files."""
-        self._run(CLOSE, (), REMOVAL_S)
+        self._run_script(CLOSE, (), REMOVAL_S)
 
     def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
         """Copy files; return the checksums of the files that have changed since gridsub read them.
@@ -201,7 +201,7 @@ class CarriedInputFolder:
         target = LocalOrSshFolder(login=self.area.login, folder=f"{self._path}.part")
         limit = self.area.bwlimit_kib_per_s
         pace = RsyncLimitAndProgress(tell=lambda _: None, kib_per_s=limit, is_unwanted=self.is_unwanted)
-        for digests in _groups(list(by_digest)):
+        for digests in _split_into_groups(list(by_digest)):
             self._link_files(by_digest[digest] for digest in digests)
             size_bytes, began_s = sum(by_digest[digest].size_bytes for digest in digests), self.clock.steady_s()
             try:
@@ -212,10 +212,10 @@ class CarriedInputFolder:
             self.copying_s += self.clock.steady_s() - began_s
             self.copied_bytes += size_bytes
             hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
-            changed.update({*digests}.difference(self._run(INSTALL, digests, hash_s).split()))
+            changed.update({*digests}.difference(self._run_script(INSTALL, digests, hash_s).split()))
         return changed
 
-    def _run(self, script: str, names: tuple[str, ...], limit_s: float) -> str:
+    def _run_script(self, script: str, names: tuple[str, ...], limit_s: float) -> str:
         answer = storage_area_shell_scripts.run_script_in_area(self.area, script, names, limit_s)
         return answer.decode("utf-8", "surrogateescape")
 
@@ -226,7 +226,7 @@ class CarriedInputFolder:
             os.symlink(file.path, f"{self.links}/{file.digest}")
 
 
-def _groups(digests: list[str], size: int = FILES_A_CALL) -> Iterator[tuple[str, ...]]:
+def _split_into_groups(digests: list[str], size: int = FILES_A_CALL) -> Iterator[tuple[str, ...]]:
     for first in range(0, len(digests), size):
         yield tuple(digests[first : first + size])
 

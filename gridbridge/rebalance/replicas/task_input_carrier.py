@@ -65,7 +65,7 @@ def run_task_input_carrier() -> int:
                 find_outputs = partial(find_predecessor_outputs, campaign, cluster, numbers, FixedPaths())
                 answer["missing"] = carry_missing_inputs(store, now, find_replicas, find_outputs)
                 later = [inputs[task] for task in after if task in inputs]
-                answer["next_task_bytes"] = mean_lacking_bytes(store, later, find_replicas)
+                answer["next_task_bytes"] = mean_missing_input_bytes(store, later, find_replicas)
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
             else:
                 remove_unneeded_inputs(store, campaign)
@@ -126,19 +126,19 @@ def carry_missing_inputs(
     whole = {
         copy.digest
         for copy in store.list_files(files)
-        if (file := files[copy.digest]).is_made_later or copy.size_bytes == file.size_bytes
+        if (file := files[copy.digest]).is_made_by_predecessor or copy.size_bytes == file.size_bytes
     }
     store.record_use(whole)
-    lacking = [file for digest, file in files.items() if digest not in whole and not file.is_made_later]
+    lacking = [file for digest, file in files.items() if digest not in whole and not file.is_made_by_predecessor]
     whole |= store.link_replicas(find_replicas(lacking), sum(file.size_bytes for file in lacking))
     wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}
     absent = {
-        name: _file_as_made(file) if file.is_made_later else file
+        name: _file_made_by_predecessor(file) if file.is_made_by_predecessor else file
         for name, file in files.items()
         if name not in whole and name not in wrong
     }
     if absent:
-        of_predecessors = {file.path for file in files.values() if file.is_made_later}
+        of_predecessors = {file.path for file in files.values() if file.is_made_by_predecessor}
         wrong |= _carry_files(store, files.keys(), absent, find_outputs(of_predecessors) if of_predecessors else {})
     return {task: wrong[file.digest] for task, of_task in inputs.items() for file in of_task if file.digest in wrong}
 
@@ -150,7 +150,9 @@ def _carry_files(
     copied = {file.digest: file for file in absent.values()}
     of_others = {file.digest for file in store.list_files(copied)} - absent.keys()
     lacking = {digest: file for digest, file in copied.items() if digest not in of_others}
-    make_room(store, needed | copied.keys(), sum(file.size_bytes for file in lacking.values()) - store.free_bytes)
+    free_space_for_inputs(
+        store, needed | copied.keys(), sum(file.size_bytes for file in lacking.values()) - store.free_bytes
+    )
     try:
         paths = {digest: at_cluster[file.path] for digest, file in lacking.items() if file.path in at_cluster}
         within = store.copy_files_within_cluster((lacking[digest] for digest in paths), paths)
@@ -159,33 +161,33 @@ def _carry_files(
         raise
     except StorageAreaUnusable:
         # a disk quota may be used up; its free space can't be measured
-        remove_spare_files(store, needed | copied.keys())
+        remove_unneeded_files(store, needed | copied.keys())
         raise
     store.rename_files({name: file.digest for name, file in absent.items() if file.digest not in changed}, of_others)
     why = "the content has changed since gridsub read it"
     return {name: f"{file.path}: {why}" for name, file in absent.items() if file.digest in changed}
 
 
-def _file_as_made(file: TaskInputFile) -> TaskInputFile:
+def _file_made_by_predecessor(file: TaskInputFile) -> TaskInputFile:
     """Return a file that a predecessor has made, with its present size and checksum; raise OSError."""
     digest, size_bytes = safe_files.checksum_regular_file(file.path) or ("", 0)
     return TaskInputFile(file.name, file.path, size_bytes, digest)
 
 
-def make_room(store: CarriedInputFolder, needed: Set[str], lacking_bytes: int) -> None:
+def free_space_for_inputs(store: CarriedInputFolder, needed: Set[str], lacking_bytes: int) -> None:
     """Remove files until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible."""
     if lacking_bytes > 0:
         of_sent, of_waiting = _files_of_unfinished_tasks()
         store.remove_files(choose_files_to_remove(store.list_files(), of_sent.union(needed), of_waiting, lacking_bytes))
 
 
-def remove_spare_files(store: CarriedInputFolder, needed: Set[str]) -> None:
+def remove_unneeded_files(store: CarriedInputFolder, needed: Set[str]) -> None:
     """Remove the files that no unfinished task of the account needs."""
     needed = frozenset(needed).union(*_files_of_unfinished_tasks())
     store.remove_files(file.digest for file in store.list_files() if file.digest not in needed)
 
 
-def mean_lacking_bytes(
+def mean_missing_input_bytes(
     store: CarriedInputFolder,
     inputs: Sequence[Iterable[TaskInputFile]],
     find_replicas: ReplicaFinder = lambda _: {},
@@ -201,7 +203,7 @@ def mean_lacking_bytes(
 def _size_now_bytes(file: TaskInputFile) -> int:
     """Return the size of a file; 0 if a predecessor of the campaign has not made the file yet."""
     try:
-        return os.stat(file.path).st_size if file.is_made_later else file.size_bytes
+        return os.stat(file.path).st_size if file.is_made_by_predecessor else file.size_bytes
     except OSError:
         return 0
 
@@ -221,7 +223,7 @@ def _why_file_not_readable(file: TaskInputFile) -> str:
         os.close(opened)
     except OSError as error:
         return f"{file.path}: {error.strerror}"
-    is_same = file.is_made_later or size_bytes == file.size_bytes
+    is_same = file.is_made_by_predecessor or size_bytes == file.size_bytes
     return "" if is_same else f"{file.path}: {size_bytes} bytes; expected {file.size_bytes}, as gridsub found"
 
 

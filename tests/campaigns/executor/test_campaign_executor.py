@@ -178,7 +178,7 @@ def test_an_outcome_that_is_no_file_is_an_exception_and_removed(tmp_path: Path, 
     folder = CallFolder(str(tmp_path), is_shared=False)
     make(f"{folder.path}/results/0")
 
-    assert isinstance(folder.take_outcome(0).error, OSError)
+    assert isinstance(folder.read_and_remove_outcome(0).error, OSError)
     assert [] == folder.list_outcomes()
 
 

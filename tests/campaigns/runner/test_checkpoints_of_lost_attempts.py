@@ -80,7 +80,7 @@ class SavingSite(GridSite):
         """Return the ends that may be recorded, if the cluster reports these outcomes."""
         pairs = zip(self.attempts(), outcomes, strict=False)
         ended = {self.array: [replace(attempt, outcome=outcome, wallclock_s=60) for attempt, outcome in pairs]}
-        return [*self.checkpoints.ends_with_checkpoints(ended, [self.campaign])[self.array]]
+        return [*self.checkpoints.select_recordable_ends(ended, [self.campaign])[self.array]]
 
 
 _site = site_fixture(SavingSite)
@@ -160,7 +160,7 @@ def test_an_end_without_checkpoints_waits_for_nothing(
     campaign = replace(site.campaign, state=state, jdl=replace(site.campaign.jdl, checkpoint_files=files))
     ended = {site.array: [replace(attempt, outcome=LOST, task=task) for attempt in site.attempts()]}
 
-    assert {site.array: tuple(ended[site.array])} == site.checkpoints.ends_with_checkpoints(ended, [campaign])
+    assert {site.array: tuple(ended[site.array])} == site.checkpoints.select_recordable_ends(ended, [campaign])
     assert [] == site.reading.told
 
 

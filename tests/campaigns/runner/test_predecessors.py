@@ -152,7 +152,9 @@ def test_no_tasks_are_added_to_a_campaign_that_waits_task_by_task(site: IntakeSi
 
     told = site.answer(site.accept({ADDS_TO: 2}, "b"))
 
-    assert {"refused": "campaign 2 has as many tasks as its predecessor; submit the tasks as a new campaign"} == told
+    assert {
+        "refused": "campaign 2 must have as many tasks as its predecessor; submit the tasks as a new campaign"
+    } == told
 
 
 class WorkflowSite(GridSite):

@@ -123,7 +123,7 @@ READ: dict[str, Callable[[LargeSite], object]] = {
     "whether one is": lambda site: site.campaigns.is_campaign_unfinished(1),
     "how many tasks wait": lambda site: site.campaigns.count_unsent_tasks(),
     "how many tasks wait for predecessors": lambda site: site.campaigns.count_tasks_awaiting_predecessors(),
-    "progress of predecessors": lambda site: site.predecessors.predecessors_of_going_campaigns(),
+    "progress of predecessors": lambda site: site.predecessors.read_progress_of_predecessors(),
     "what keeps off clusters": lambda site: site.campaigns.count_tasks_by_exclusions(),
     "how long tasks took": lambda site: site.campaigns.run_times_by_cluster(1),
     "pending attempts of an array": lambda site: site.campaigns.unfinished_attempts(site.running),

@@ -88,7 +88,7 @@ def test_files_of_a_campaign_with_predecessors_may_be_made_later(folder: Path) -
     assert [["made/a.txt", "ref.fa", "reads/a.fq"], ["made/b.txt", "ref.fa", "reads/b.fq"]] == [
         [file.name for file in of_task] for of_task in first
     ]
-    assert [True, True, False] == [file.is_made_later for file in first[0]]
+    assert [True, True, False] == [file.is_made_by_predecessor for file in first[0]]
     assert first[0][1].digest == first[1][1].digest != again[0][1].digest
     assert 5 == len({file.digest for of_task in first for file in of_task})
 
@@ -171,7 +171,7 @@ def test_tasks_that_share_a_large_file_are_a_group(folder: Path) -> None:
 
     files = list_inputs_of_tasks(campaign.jdl, campaign.parameters)
 
-    assert ((0, 1, 0), (2, 2, 1), (3, 3, 0), (4, 4, 1)) == files.groups
+    assert ((0, 1, 0), (2, 2, 1), (3, 3, 0), (4, 4, 1)) == files.shared_input_groups
 
 
 def test_added_tasks_have_their_numbers_and_outputs_of_their_own(folder: Path) -> None:

@@ -12,7 +12,7 @@ from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.decisions.campaigns.predecessor_conditions import (
     explain_unusable_predecessor,
-    release_tasks,
+    release_tasks_from_predecessor,
     waiting_ranges_of_new_tasks,
 )
 from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
@@ -214,7 +214,7 @@ def test_exactly_the_succeeded_tasks_are_released(starts: list[int], other: set[
         for first, last in pairwise(cuts)
     )
 
-    released = release_tasks(waiting, 1, [range(task, task + 1) for task in sorted(succeeded)])
+    released = release_tasks_from_predecessor(waiting, 1, [range(task, task + 1) for task in sorted(succeeded)])
 
     before, after = (
         {task: span.awaits for span in spans for task in range(span.first, span.last + 1)}
@@ -225,14 +225,16 @@ def test_exactly_the_succeeded_tasks_are_released(starts: list[int], other: set[
         for task, awaits in before.items()
     } == after
     assert sum(span.last - span.first + 1 for span in released) == len(after)
-    assert released == release_tasks(released, 1, [range(task, task + 1) for task in sorted(succeeded)])
+    assert released == release_tasks_from_predecessor(
+        released, 1, [range(task, task + 1) for task in sorted(succeeded)]
+    )
 
 
 @given(succeeded=st.dictionaries(st.integers(1, 4), st.sets(st.integers(0, 35))))
 def test_new_tasks_wait_as_if_each_predecessor_had_released_them(succeeded: dict[int, set[int]]) -> None:
     waiting: tuple[WaitingTaskRange, ...] = (WaitingTaskRange(first=0, last=30, awaits=tuple(succeeded)),)
     for number, tasks in succeeded.items():
-        waiting = release_tasks(waiting, number, [range(task, task + 1) for task in sorted(tasks)])
+        waiting = release_tasks_from_predecessor(waiting, number, [range(task, task + 1) for task in sorted(tasks)])
     starts = {number: sorted(tasks - {task + 1 for task in tasks}) for number, tasks in succeeded.items()}
     stops = {number: sorted({task + 1 for task in tasks} - tasks) for number, tasks in succeeded.items()}
     ranges = {number: [*map(range, starts[number], stops[number])] for number in succeeded}
@@ -243,6 +245,6 @@ def test_new_tasks_wait_as_if_each_predecessor_had_released_them(succeeded: dict
 def test_ranges_of_released_tasks_join() -> None:
     waiting = (WaitingTaskRange(first=0, last=999_999, awaits=(1,)),)
     for task in range(100):
-        waiting = release_tasks(waiting, 1, (range(task, task + 1),))
+        waiting = release_tasks_from_predecessor(waiting, 1, (range(task, task + 1),))
 
     assert (WaitingTaskRange(first=0, last=99), WaitingTaskRange(first=100, last=999_999, awaits=(1,))) == waiting

@@ -31,7 +31,11 @@ from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDat
 from gridbridge.rebalance.replicas.owner_replica_copies_and_checks import copy_files_by_rsync
 from gridbridge.rebalance.replicas.replicas_as_inputs import replica_paths_of_inputs
 from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount
-from gridbridge.rebalance.replicas.task_input_carrier import CampaignEndWatch, carry_missing_inputs, mean_lacking_bytes
+from gridbridge.rebalance.replicas.task_input_carrier import (
+    CampaignEndWatch,
+    carry_missing_inputs,
+    mean_missing_input_bytes,
+)
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
@@ -287,10 +291,13 @@ def test_what_the_next_tasks_lack_is_counted_once_for_each_file(cluster: Cluster
     shared, here, there = (cluster.file(name, name * size) for name, size in (("s", 9), ("h", 5), ("t", 3)))
     cluster.carry(here)
 
-    assert 4.0 == mean_lacking_bytes(cluster.store, [(shared, here), (shared,), (there,)])
-    assert 0.0 == mean_lacking_bytes(cluster.store, [])
+    assert 4.0 == mean_missing_input_bytes(cluster.store, [(shared, here), (shared,), (there,)])
+    assert 0.0 == mean_missing_input_bytes(cluster.store, [])
     made, unmade = (TaskInputFile("x", path, MADE_LATER, "e" * 64) for path in (there.path, f"{there.path}.later"))
-    assert (3.0, 0.0) == (mean_lacking_bytes(cluster.store, [(made,)]), mean_lacking_bytes(cluster.store, [(unmade,)]))
+    assert (3.0, 0.0) == (
+        mean_missing_input_bytes(cluster.store, [(made,)]),
+        mean_missing_input_bytes(cluster.store, [(unmade,)]),
+    )
     assert 5 == cluster.store.copied_bytes
 
 
@@ -373,7 +380,7 @@ def test_a_whole_replica_of_a_dataset_is_used_without_a_copy(cluster: Cluster) -
     paths = {file.digest: f"{replica}/{name}" for name, file in files.items()}
     tasks = dict(enumerate((file,) for file in files.values()))
     cluster.store.open_folder()
-    assert 0.0 == mean_lacking_bytes(cluster.store, [*tasks.values()], lambda _: paths)
+    assert 0.0 == mean_missing_input_bytes(cluster.store, [*tasks.values()], lambda _: paths)
 
     for _ in range(2):
         assert {} == carry_missing_inputs(
