@@ -26,13 +26,13 @@ print(*executor.campaigns, len(os.listdir(os.path.expanduser("~/.gridbridge/call
 @pytest.mark.parametrize("clusters", [("beta",), ("beta", "gamma", "delta")], ids=["shared home", "also by ssh"])
 def test_calls_return_results_and_exceptions_from_every_cluster(site: Grid, clusters: tuple[str, ...]) -> None:
     done = site.on(runner.HOST, PYTHON, "-", *clusters, user="alice", stdin=PROGRAM, timeout_s=300)
-    site.sh(runner.HOST, "rm -rf ~/campaign.* ~/.gridbridge/calls", user="alice")
-
     *lines, last = done.out.splitlines()
+    number, left = map(int, last.split())
+    site.sh(runner.HOST, f"rm -rf ~/campaign.{number} ~/.gridbridge/calls", user="alice")
+
     assert [
         "1 1 2 6 24 120 720 5040 40320",
         "ZeroDivisionError('division by zero') True",
         "CallFailed program_error, exit status 3",
     ] == lines, done
-    number, left = map(int, last.split())
     assert ({*clusters}, 0) == (runner.clusters_of(site, number), left)
