@@ -53,13 +53,12 @@ send_checkpoint_signal() { # to the shell of the command and its programs, or to
 }
 
 time_checkpoints() { # runs beside the task
-    trap 'kill "$gb_sleep"; exit' TERM
+    trap 'kill -s KILL "$!"; wait "$!"; exit' TERM # a just forked sleep may still have the trap of this shell
     trap 'gb_is_sent=1' USR2 # sge-methods/preempt sends the signal to all processes of the task
     trap '' 56 # announces a preemption to task.sh (the signal has no name)
     while gb_is_sent=''; do
         sleep "$gb_checkpoint_s" &
-        gb_sleep=$!
-        wait "$gb_sleep"
+        wait "$!"
         read -r gb_pid <"$gb_output.pid" || continue
         read_uptime
         gb_began=$gb_uptime
