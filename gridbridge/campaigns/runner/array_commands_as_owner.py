@@ -171,8 +171,7 @@ def start_checkpoint_reading(campaign: int, cluster: str, attempts: Iterable[tup
 
 def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], AttemptCheckpoints]:
     """Return the checkpoints by (task, attempt); raise GridbridgeError after a failure or a wrong answer."""
-    if answer.status:
-        raise errors.GridbridgeError(privileged_helper_calls.gridbridge_as_user_error_text(answer))
+    _require_owner_program_success(answer)
     try:
         rows = json.loads(answer.stdout)["checkpoints"]
         return {(int(task), int(attempt)): _parse_checkpoints(*amounts) for task, attempt, *amounts in rows}
@@ -191,13 +190,17 @@ def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
     """Return the tasks whose files can't be carried, with the reasons; None if the carry must be repeated."""
     if answer.status == fixed_paths.NOT_NOW:
         return None
-    if answer.status:
-        why = privileged_helper_calls.gridbridge_as_user_error_text(answer)
-        raise errors.GridbridgeError(why or f"the program ended with status {answer.status}")
+    _require_owner_program_success(answer)
     try:
         return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
     except INVALID_ANSWER as error:
         raise errors.ParseError(f"files of tasks: {answer.stdout[:80]!r}") from error
+
+
+def _require_owner_program_success(answer: CompletedProgram) -> None:
+    if answer.status:
+        why = privileged_helper_calls.gridbridge_as_user_error_text(answer)
+        raise errors.GridbridgeError(why or f"the program ended with status {answer.status}")
 
 
 def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
@@ -19,7 +20,7 @@ from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
-MOST_PROGRAMS = 50  # at once, to carry or remove input files; as many more bring outputs
+MOST_PROGRAMS = 50  # at once, to carry or remove input files; as many more bring outputs or read checkpoints
 REMOVAL_PAUSE_S = 600.0  # after a removal that failed, or did not start because another program of the owner runs
 _log = logging.getLogger(__name__)
 
@@ -45,9 +46,25 @@ class RunningInputProgram:
     array: CampaignArray | None = None  # None: a removal
 
 
+class RunningOwnerProgram(Protocol):
+    @property
+    def program(self) -> BackgroundProgram: ...
+
+
+T = TypeVar("T", bound=RunningOwnerProgram)
+
+
 def may_start_owner_program(owner: Pair, running: Mapping[Pair, object]) -> bool:
     """Say whether no program of the owner works at the cluster, and fewer than MOST_PROGRAMS run."""
     return owner not in running and len(running) < MOST_PROGRAMS
+
+
+def pop_ended_programs(running: dict[Pair, T]) -> list[tuple[Pair, T, CompletedProgram]]:
+    """Remove the ended programs from the running ones; return each with its owner and cluster, and its result."""
+    ended = [(owner, run, answer) for owner, run in running.items() if (answer := run.program.result_if_ended())]
+    for owner, _, _ in ended:
+        del running[owner]
+    return ended
 
 
 class BackgroundInputCarries:
@@ -110,10 +127,8 @@ class BackgroundInputCarries:
 
         All programs are collected, so that a carry of a deleted array delays no other array.
         """
-        ended = {owner: answer for owner, run in self._running.items() if (answer := run.program.result_if_ended())}
         has_carries = False
-        for owner, answer in ended.items():
-            run = self._running.pop(owner)
+        for _, run, answer in pop_ended_programs(self._running):
             if run.array:
                 self._results[run.array.campaign_and_array_number] = answer
                 has_carries |= answer.status != NOT_NOW

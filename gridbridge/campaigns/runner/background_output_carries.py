@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, Pair
-from gridbridge.campaigns.runner.background_input_carries import may_start_owner_program
+from gridbridge.campaigns.runner.background_input_carries import may_start_owner_program, pop_ended_programs
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import UnbroughtOutputRows
@@ -73,10 +73,8 @@ class BackgroundOutputCarries:
 
     def continue_output_carries(self) -> None:
         """Record the outputs that have come, and start to bring others."""
-        for pair, carry in [*self._running.items()]:
-            if answer := carry.program.result_if_ended():
-                del self._running[pair]
-                self._record_answer(carry.campaign_and_cluster, carry.attempts, answer)
+        for _, carry, answer in pop_ended_programs(self._running):
+            self._record_answer(carry.campaign_and_cluster, carry.attempts, answer)
         for pair, uid in self._outputs.campaigns_and_clusters_with_outputs().items():
             owner = uid, pair[1]
             if may_start_owner_program(owner, self._running) and (attempts := self._next_attempts(pair)):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner.array_submitter import Pair
+from gridbridge.campaigns.runner.background_input_carries import may_start_owner_program, pop_ended_programs
 from gridbridge.decisions.campaigns.checkpoint_intervals import LOSSES
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster, TaskAttempt
@@ -18,9 +20,7 @@ from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 LONGEST_WAIT_S = 120.0  # afterwards an end is recorded as that of an attempt without checkpoints
 PAUSE_S = 30.0  # after a failed reading, because a person's programs may fail in each cycle
 MOST_AT_ONCE = 1000  # attempts in one call
-MOST_PROGRAMS = 50
 Key = tuple[int, int, int]  # campaign, task, attempt
-OwnerAndCluster = tuple[int, str]
 _log = logging.getLogger(__name__)
 
 
@@ -53,7 +53,7 @@ class CheckpointsOfLostAttempts:
     def __init__(
         self,
         clock: Clock,
-        running: dict[OwnerAndCluster, RunningCheckpointReading],
+        running: dict[Pair, RunningCheckpointReading],
         acts: CheckpointCommands = array_commands_as_owner,
     ) -> None:
         self._clock = clock
@@ -61,13 +61,13 @@ class CheckpointsOfLostAttempts:
         self._acts = acts
         self._checkpoints: dict[Key, AttemptCheckpoints] = {}
         self._since_s: dict[Key, float] = {}  # when the end of an attempt was first delayed
-        self._paused_until_s: dict[OwnerAndCluster, float] = {}
+        self._paused_until_s: dict[Pair, float] = {}
 
     def take_ended_checkpoint_readings(self) -> bool:
         """Store the answers of ended programs; say whether there are any, so that a cycle may start early."""
-        ended = {pair: answer for pair, run in self._running.items() if (answer := run.program.result_if_ended())}
-        for pair, answer in ended.items():
-            self._take_answer(pair, self._running.pop(pair), answer)
+        ended = pop_ended_programs(self._running)
+        for owner, reading, answer in ended:
+            self._take_answer(owner, reading, answer)
         return bool(ended)
 
     def select_recordable_ends(
@@ -108,7 +108,7 @@ class CheckpointsOfLostAttempts:
     def _start_reading(self, uid: int, pair: CampaignCluster, keys: tuple[Key, ...]) -> None:
         owner = uid, pair[1]
         is_paused = self._clock.steady_s() < self._paused_until_s.get(owner, 0.0)
-        if is_paused or owner in self._running or len(self._running) >= MOST_PROGRAMS:
+        if is_paused or not may_start_owner_program(owner, self._running):
             return
         try:
             program = self._acts.start_checkpoint_reading(*pair, [key[1:] for key in keys])
@@ -117,7 +117,7 @@ class CheckpointsOfLostAttempts:
             return
         self._running[owner] = RunningCheckpointReading(program=program, campaign_and_cluster=pair, keys=keys)
 
-    def _take_answer(self, owner: OwnerAndCluster, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
+    def _take_answer(self, owner: Pair, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
         try:
             checkpoints = self._acts.checkpoints_of_attempts(answer)
         except GridbridgeError as error:
@@ -126,7 +126,7 @@ class CheckpointsOfLostAttempts:
         for key in reading.keys:
             self._checkpoints[key] = checkpoints.get(key[1:], AttemptCheckpoints())
 
-    def _pause_readings(self, owner: OwnerAndCluster, campaign: int, error: GridbridgeError) -> None:
+    def _pause_readings(self, owner: Pair, campaign: int, error: GridbridgeError) -> None:
         self._paused_until_s[owner] = self._clock.steady_s() + PAUSE_S
         _log.warning("event=checkpoints_unread campaign=%d at=%s why=%r", campaign, owner[1], str(error))
 

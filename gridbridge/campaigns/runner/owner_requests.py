@@ -109,9 +109,9 @@ class CampaignOwnerRequestHandler:
         self._folder = folder
         self._published = published
         self._tasks = CampaignTaskRows(database)
-        self._predecessors = PredecessorRows(database, CampaignRows(database))
         self._touched: list[TaskAttempt] = []
         self._campaigns = CampaignRows(database)
+        self._predecessors = PredecessorRows(database, self._campaigns)
         self._tries = TaskAttemptRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
