@@ -45,6 +45,7 @@ from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
+    CampaignCluster,
     CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
@@ -138,15 +139,14 @@ def _plan_task_sends(
     situation, steps = ends.seen, ends.steps
     barred = derive_cluster_blacklist(book.open_events, situation.at, situation.failures)
     predicted = tasks_per_free_slot_predictor.predict_job_ratios(situation)
-    waiting_for_night = dict.fromkeys(
-        campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at), ClusterClosureOrProbe.CLOSED
-    )
+    waiting_for_night = campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at)
+    closed_by_day = dict.fromkeys(waiting_for_night, ClusterClosureOrProbe.CLOSED)
     reachable = hide_blacklisted_clusters(
-        situation, barred | steps.clusters_running_prologue_or_epilogue() | waiting_for_night
+        situation, barred | steps.clusters_running_prologue_or_epilogue() | closed_by_day
     )
     resumed = tuple(
         array
-        for array in _list_interrupted_submissions_to_resume(ends)
+        for array in _list_interrupted_submissions_to_resume(ends, waiting_for_night)
         if array not in unsent and may_retry_array_submission(array, book.open_events, situation.at, situation.failures)
     )
     begun = steps.exclude_prologue_and_epilogue_arrays(resumed)
@@ -170,12 +170,13 @@ def _plan_task_sends(
     )
 
 
-def _list_interrupted_submissions_to_resume(ends: _EndedTasksAndRetries) -> Iterator[CampaignArray]:
+def _list_interrupted_submissions_to_resume(
+    ends: _EndedTasksAndRetries, waiting_for_night: Container[CampaignCluster]
+) -> Iterator[CampaignArray]:
     """Yield the arrays whose interrupted submission goes on; a paused campaign submits only epilogues."""
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
-    waiting_for_night = campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at)
     dropped = {loser.array.campaign_and_array_number for loser in ends.lost if is_unreleased_array_unwanted(loser)}
     for array in ends.reached:
         is_wanted = ends.steps.must_array_still_run(array) and array.campaign_and_array_number not in dropped

@@ -51,14 +51,20 @@ def choose_checkpoint_interval_s(times: CheckpointTimes, rate: TaskLossRate | No
     return round(min(MOST_CHECKPOINT_S, max(LEAST_CHECKPOINT_S, interval_s)))
 
 
-def checkpoint_interval_at_cluster(campaign: Campaign, cluster: str, situation: CampaignCycleSituation) -> int:
-    """Return the seconds between checkpoints; 0 if the campaign has none, or its JDL gives the interval."""
-    if not campaign.jdl.checkpoint_files or campaign.jdl.checkpoint_s != AUTOMATIC:
-        return 0
-    key = campaign.uid, cluster, campaign.jdl.clusters[cluster].is_besteffort
-    rates = {(rate.uid, rate.cluster, rate.is_besteffort): rate for rate in situation.loss_rates}
-    times = {row.campaign: row.times for row in situation.checkpoint_times}
-    return choose_checkpoint_interval_s(times.get(campaign.number, CheckpointTimes()), rates.get(key))
+class CheckpointIntervals:
+    """The intervals of campaigns at clusters in one cycle."""
+
+    def __init__(self, situation: CampaignCycleSituation) -> None:
+        self._rates = {(rate.uid, rate.cluster, rate.is_besteffort): rate for rate in situation.loss_rates}
+        self._times = {row.campaign: row.times for row in situation.checkpoint_times}
+
+    def checkpoint_interval_at_cluster(self, campaign: Campaign, cluster: str) -> int:
+        """Return the seconds between checkpoints; 0 if the campaign has none, or its JDL gives the interval."""
+        if not campaign.jdl.checkpoint_files or campaign.jdl.checkpoint_s != AUTOMATIC:
+            return 0
+        key = campaign.uid, cluster, campaign.jdl.clusters[cluster].is_besteffort
+        times = self._times.get(campaign.number, CheckpointTimes())
+        return choose_checkpoint_interval_s(times, self._rates.get(key))
 
 
 def add_ended_attempts_to_rate(rate: TaskLossRate, ended: Iterable[TaskAttempt], now: datetime) -> TaskLossRate:

@@ -12,7 +12,7 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     fair_share_tasks_by_campaign,
     rank_campaigns_for_clusters,
 )
-from gridbridge.decisions.campaigns.checkpoint_intervals import checkpoint_interval_at_cluster
+from gridbridge.decisions.campaigns.checkpoint_intervals import CheckpointIntervals
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     count_starved_tasks_by_cluster,
@@ -53,6 +53,7 @@ def distribute_slots_to_campaigns(
     for turn in offered:
         distribution.send_tasks_to_wait(turn)
     by_number = {campaign.number: campaign for campaign in situation.campaigns}
+    intervals = CheckpointIntervals(situation)
     ordinary = _count_ordinary_tasks(distribution.given, by_number, semi_besteffort_slots_left(situation, campaigns))
     return tuple(
         PlannedCampaignTaskSend(
@@ -62,7 +63,7 @@ def distribute_slots_to_campaigns(
             kept_off=unsent.taken_tasks_by_exclusions(campaign, cluster),
             array_tasks=situation.room[cluster].limits.tasks,
             ordinary=ordinary[campaign, cluster],
-            checkpoint_s=checkpoint_interval_at_cluster(by_number[campaign], cluster, situation),
+            checkpoint_s=intervals.checkpoint_interval_at_cluster(by_number[campaign], cluster),
         )
         for (campaign, cluster), tasks in distribution.given.items()
     )

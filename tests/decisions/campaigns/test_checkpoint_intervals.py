@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.checkpoint_intervals import (
     HALF_LIFE_S,
+    CheckpointIntervals,
     add_ended_attempts_to_rate,
     best_checkpoint_interval_s,
-    checkpoint_interval_at_cluster,
     choose_checkpoint_interval_s,
 )
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
@@ -98,7 +98,7 @@ def test_only_the_owners_tasks_at_the_cluster_decide(
     times = (CampaignCheckpointTimes(campaign=1, times=TEN_SECONDS),)
     situation = made_situation(loss_rates=(rate,), checkpoint_times=times)
 
-    assert expected == checkpoint_interval_at_cluster(campaign, "beta", situation)
+    assert expected == CheckpointIntervals(situation).checkpoint_interval_at_cluster(campaign, "beta")
 
 
 def test_ended_attempts_count_and_old_attempts_count_less() -> None:
