@@ -187,7 +187,7 @@ WRONG = Path(__file__).with_name("wrong_options.txt").read_text().splitlines()[1
 
 @pytest.mark.parametrize(("line", "words"), [line.split(" | ") for line in WRONG])
 def test_wrong_options_are_usage_errors(line: str, words: str) -> None:
-    done = simulate(*shlex.split(line.replace("SWF", str(SWF))))
+    done = simulate(*(word.replace("SWF", str(SWF)) for word in shlex.split(line)))
 
     assert done.exit_code == 2
     assert words in done.stderr
