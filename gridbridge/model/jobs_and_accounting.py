@@ -83,7 +83,9 @@ class JobEnd:
     user_s: float | None = None  # CPU time in user mode; None: unknown
     system_s: float | None = None
     wallclock_s: float | None = None
-    max_rss_kb: float | None = None
+    max_rss_kb: float | None = None  # largest resident set of a process
+    max_vmem_kb: float | None = None  # largest virtual memory of all processes together
+    written_kb: float | None = None  # written to filesystems
 
     @property
     def is_end_unknown(self) -> bool:
@@ -138,6 +140,8 @@ class JobRunAccounting:
     user_s: float
     system_s: float
     max_rss_kb: float
+    max_vmem_kb: float = 0.0  # 0: not measured, because the job was too short
+    written_kb: float = 0.0
     pe: str = ""  # parallel environment, or NONE
     pe_task: str = ""  # id of one part of a parallel job; qacct does not print it
     deleted_by: str = ""  # who deleted the job; known only from Open Cluster Scheduler

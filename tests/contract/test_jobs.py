@@ -60,10 +60,13 @@ def test_exit_statuses_and_signals_are_accounted(far: Far) -> None:
 
 
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
-def test_cpu_usage_is_accounted(far: Far) -> None:
-    end = far.end(far.start("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n"))
+def test_the_usage_of_a_job_is_accounted(far: Far) -> None:
+    script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; head -c 300000 /dev/zero >file; sync file\n"
+    end = far.end(far.start(script))
 
     assert 0.01 < end.user_s + end.system_s < 30
+    assert 500 < end.max_rss_kb < 100_000
+    assert 290 < end.written_kb < 10_000
 
 
 @pytest.mark.parametrize("far", [OAR], indirect=True)

@@ -168,6 +168,8 @@ def _job_end_in_printed_form(account: str, end: EmbeddedJobEnd, **of_a_task: str
         host=socket.gethostname(),
         user_s=f"{end.user_s:.6f}",
         system_s=f"{end.system_s:.6f}",
+        max_rss_kb=str(end.max_rss_kb),
+        written_kb=str(end.written_kb),
         killed_for=end.killed_for,
         **of_a_task,
     )

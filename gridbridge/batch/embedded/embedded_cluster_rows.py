@@ -86,6 +86,7 @@ class EmbeddedJobEnd(NamedTuple):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kb: int = 0
+    written_kb: int = 0
     killed_for: str = ""  # why the job was killed (JobKillReason); empty: not killed
 
 

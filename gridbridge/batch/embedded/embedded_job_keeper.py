@@ -180,4 +180,5 @@ def _kill_job_group_and_reap_first_process(child: EmbeddedJobFirstProcess) -> Em
         user_s=usage.ru_utime,
         system_s=usage.ru_stime,
         max_rss_kb=usage.ru_maxrss,
+        written_kb=usage.ru_oublock // 2,  # blocks of 512 bytes
     )

@@ -52,14 +52,14 @@ CREATE TABLE ended (
     slots INTEGER NOT NULL, submitted_at REAL NOT NULL, started_at REAL NOT NULL,
     ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
     user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL,
-    killed_for BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    written_kb INTEGER NOT NULL, killed_for BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
     place INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
 VERSION = 1  # version of the SQLite file's tables
 MOST_JOBS = 2**63 - 1  # SQLite's largest integer
-END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
+END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, written_kb, killed_for"
 ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - constants
 TASKS = (
     f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - constants

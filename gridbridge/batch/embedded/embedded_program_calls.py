@@ -118,6 +118,8 @@ class PrintedEmbeddedJobEnd(PrintedKeyValueBlock):
     user_s: str
     system_s: str
     wallclock_s: str
+    max_rss_kb: str
+    written_kb: str
     killed_for: str  # why the job was killed (JobKillReason); empty: not killed
     place: str  # array index; empty: not an array task
 

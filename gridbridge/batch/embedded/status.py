@@ -114,6 +114,8 @@ def _job_end_of_printed_lines(line: PrintedEmbeddedJobEnd) -> JobEnd:
         user_s=float(line.user_s),
         system_s=float(line.system_s),
         wallclock_s=float(line.wallclock_s) if line.wallclock_s else None,
+        max_rss_kb=float(line.max_rss_kb) if line.max_rss_kb else None,
+        written_kb=float(line.written_kb) if line.written_kb else None,
         killed_for=JobKillReason(line.killed_for),
     )
 

@@ -29,7 +29,7 @@ from gridbridge.model.transfer_name import NO_TASK
 FRONT = (  # names of the fields before the job's category (accounting(5))
     *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),
     *("qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock"),
-    *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 16, "granted_pe", "slots", "taskid"),
+    *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 8, "ru_oublock", *("",) * 7, "granted_pe", "slots", "taskid"),
     *("cpu", "mem", "io"),
 )
 SUBMITTED = FRONT.index("qsub_time")
@@ -37,10 +37,10 @@ NONE = "NONE"
 JSON = b"{"
 OF_OBJECTS = (JSON, b"#", b"--")  # how a record, a comment and grep's separator line begin
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
-BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the fields behind the job's category: iow, pe_taskid, maxvmem
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):(?P<maxvmem>{NUMBER})"  # iow, pe_taskid, maxvmem, behind the category
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
-UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
+UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):(?P<maxvmem>{NUMBER}):\d+:\d+(?::[^:]*){{6,}}$")
 ENDS = {  # {record format: pattern of a record's end, for bytes}
     USUAL: re.compile(USUAL.pattern.encode()),
     OLD: re.compile(OLD.pattern.encode()),
@@ -56,6 +56,7 @@ OF_OBJECT = {  # {field name in accounting(5): field name in accounting.jsonl}
 }
 USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
 OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
+BLOCKS_PER_KB = 2  # a block of ru_oublock has 512 bytes (getrusage(2))
 _RULE = "=" * 20  # start of the line that qacct prints before each record
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
@@ -74,7 +75,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     match = _match_last_accounting_fields(fields)
     if match is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has an unknown format")
-    return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
+    return dict(zip(FRONT, fields, strict=False)) | match.groupdict()
 
 
 def parse_epoch_seconds(text: str) -> float:
@@ -126,6 +127,8 @@ def _parse_json_accounting_record(line: str) -> dict[str, str]:
         used = record["usage"]["rusage"]
         fields = {ours: str(record[theirs]) for ours, theirs in OF_OBJECT.items()}
         fields |= {name: str(used[name]) for name in USED}
+        fields |= {"ru_oublock": str(used.get("ru_oublock", 0))}
+        fields |= {"maxvmem": str(record["usage"].get("usage", {}).get("maxvmem", 0))}
         return fields | {name: str(record.get(name, none)) for name, none in OPTIONAL.items()}
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
         raise ParseError(f"accounting: {line[:60]!r} is incomplete: {error!r}") from error
@@ -150,6 +153,8 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
         wallclock_s=record.wallclock_s,
         max_rss_kb=record.max_rss_kb,
     )
+    if isinstance(record, JobRunAccounting):
+        end = replace(end, max_vmem_kb=record.max_vmem_kb, written_kb=record.written_kb)
     if record.failed == 0 and record.has_usage:
         return replace(end, exit_status=record.exit_status)
     end = replace(end, reason=f"failed {record.failed}, exit status {record.exit_status}")
@@ -248,6 +253,8 @@ def _accounting_record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAcc
             user_s=_parse_usage_amount(fields["ru_utime"]),
             system_s=_parse_usage_amount(fields["ru_stime"]),
             max_rss_kb=_parse_usage_amount(fields["ru_maxrss"]),
+            max_vmem_kb=_parse_optional_amount(fields.get("maxvmem", "")) / 1024,
+            written_kb=_parse_optional_amount(fields.get("ru_oublock", "")) / BLOCKS_PER_KB,
             pe=fields.get("granted_pe", ""),
             pe_task="" if fields.get("pe_taskid") == NONE else fields.get("pe_taskid", ""),
             deleted_by=fields.get("deleted_by", ""),
@@ -281,6 +288,13 @@ def _parse_record_time(text: str, zone: tzinfo | None) -> datetime | None:
             continue
         return printed.astimezone(UTC)
     return None
+
+
+def _parse_optional_amount(text: str) -> float:
+    try:
+        return _parse_usage_amount(text)
+    except ValueError:
+        return 0.0
 
 
 def _parse_usage_amount(text: str) -> float:

@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
     PublishedForecastErrors,
 )
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
@@ -28,7 +29,9 @@ LETTERS = {
     CampaignState.PAUSED: "P",
 }
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
-CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
+USAGE_HEAD = ("Max s", "Peak MB", "Written MB")
+KB_PER_MB = 1024
+CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s", *USAGE_HEAD)
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
 COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
 CSV_HEAD = ("id", "name", "user", "submission_time", "state", "ended", "failed", "waiting", "tasks")
@@ -72,12 +75,26 @@ def campaign_summary_row(campaign: PublishedCampaign) -> tuple[str, ...]:
 
 def cluster_progress_rows(campaign: PublishedCampaign) -> list[tuple[str, ...]]:
     live = (campaign.tasks_waiting, campaign.tasks_running)
-    of_all = ("all", *live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
+    counts = (*live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
+    of_all = ("all", *counts, *_usage_cells(campaign.usage))
     rows = [
-        (at.cluster or "(never sent)", at.waiting, at.running, at.ended or 0, at.failed or 0, at.ended_per_h, at.mean_s)
+        (
+            at.cluster or "(never sent)",
+            *(at.waiting, at.running, at.ended or 0, at.failed or 0, at.ended_per_h, at.mean_s),
+            *_usage_cells([usage for usage in campaign.usage if usage.cluster == at.cluster]),
+        )
         for at in campaign.at
     ]
     return [tuple(map(_format_table_value, row)) for row in (*rows, of_all)]
+
+
+def _usage_cells(usages: Sequence[TaskUsageAtCluster]) -> tuple[float | None, ...]:
+    """Return the values of USAGE_HEAD for the usages of tasks at some clusters."""
+    longest_s = max((usage.longest_s for usage in usages), default=None)
+    if not any(usage.measured for usage in usages):
+        return longest_s, None, None
+    peak_kb, written_kb = max(usage.max_rss_kb for usage in usages), sum(usage.written_kb for usage in usages)
+    return longest_s, peak_kb / KB_PER_MB, written_kb / KB_PER_MB
 
 
 def _format_table_value(value: str | float | None) -> str:
@@ -140,6 +157,8 @@ def task_json(task: PublishedCampaignTask, parameters: Sequence[str]) -> dict[st
         "place": task.place or None,
         "exit_status": task.exit_status,
         "wallclock_s": task.wallclock_s,
+        "max_rss_kb": task.max_rss_kb,
+        "written_kb": task.written_kb,
         "copies": [asdict(attempt) for attempt in task.copies],
         "is_suspect": task.is_suspect,
     }

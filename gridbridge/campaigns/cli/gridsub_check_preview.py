@@ -11,7 +11,7 @@ from gridbridge.campaigns.submission import site_admission_rules
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.config.site import OF_KIND
-from gridbridge.decisions.campaigns import campaign_cycle_planning, task_send_explanation
+from gridbridge.decisions.campaigns import campaign_cycle_planning, task_send_explanation, task_usage_warnings
 from gridbridge.decisions.campaigns.predecessor_conditions import explain_unusable_predecessor
 from gridbridge.decisions.transfer.request_mapping import list_names_not_offered
 from gridbridge.errors import ConfigError
@@ -71,6 +71,7 @@ class SubmissionPreview:
     there: tuple[CampaignPreviewAtCluster, ...]
     before: int  # number of waiting tasks of campaigns that are served before this campaign
     unmet: tuple[AwaitedPredecessor, ...] = ()  # predecessors for which the campaign would wait
+    warnings: tuple[str, ...] = ()  # from the usage of the last campaign of the same name
 
 
 def preview_tasks_by_cluster(
@@ -102,6 +103,7 @@ def preview_tasks_by_cluster(
         if reason.cause is TaskSentOrUnsentCause.NIGHT
     }
     return SubmissionPreview(
+        warnings=_warnings_from_last_campaign(admission.jdl, folder),
         unmet=unmet_predecessors_of_new_campaign(admission.jdl, tasks, folder),
         admitted=admission,
         tasks=tasks,
@@ -122,6 +124,21 @@ def preview_tasks_by_cluster(
         ),
         before=0 if is_test else sum(campaign.waiting for campaign in campaign_client.published_campaigns(folder)),
     )
+
+
+def _warnings_from_last_campaign(jdl: Jdl, folder: str) -> tuple[str, ...]:
+    """Return what the user's last campaign of the same name with ended tasks says against the requests of a JDL."""
+    named = (shown for shown in _own_published_campaigns(folder) if shown.name == jdl.name and shown.usage)
+    last = max(named, key=lambda shown: shown.number, default=None)
+    if last is None:
+        return ()
+    warnings = task_usage_warnings.warnings_from_earlier_usage(last.usage, jdl.clusters)
+    return tuple(f"campaign {last.number} at {warning}" for warning in warnings)
+
+
+def _own_published_campaigns(folder: str) -> list[PublishedCampaign]:
+    user = safe_files.account_name_or_uid(os.getuid())
+    return [shown for shown in campaign_client.published_campaigns(folder) if shown.owner == user]
 
 
 def _requested_objects_not_offered(request: JdlSettingsAtCluster, cluster: str, folder: str) -> tuple[str, ...]:
@@ -190,8 +207,7 @@ def _load_configuration_for_jdl(jdl: Jdl, path: str) -> Policy:
 
 def unmet_predecessors_of_new_campaign(jdl: Jdl, tasks: int, folder: str) -> tuple[AwaitedPredecessor, ...]:
     """Return the predecessors for which a campaign would wait; raise ConfigError for unknown or unusable ones."""
-    user, awaited = safe_files.account_name_or_uid(os.getuid()), list[AwaitedPredecessor]()
-    own = [shown for shown in campaign_client.published_campaigns(folder) if shown.owner == user]
+    own, awaited = _own_published_campaigns(folder), list[AwaitedPredecessor]()
     for predecessor in jdl.after:
         key = "number" if predecessor.number else "name"
         named = [shown for shown in own if getattr(shown, key) == getattr(predecessor, key)]
@@ -229,10 +245,10 @@ def print_submission_check(parsed: ParsedJdl, paths: FixedPaths) -> int:
     previewed = preview_tasks_by_cluster(parsed, admission, paths)
     name = replace_control_characters(admission.jdl.name)
     output_and_errors.print_line(f"{name}: {number_with_noun(previewed.tasks, 'task')}, nothing is stored")
-    for predecessor in previewed.unmet:
-        output_and_errors.print_line(f"the campaign first {describe_unmet_predecessor(predecessor)}")
-    for cluster in previewed.there:
-        output_and_errors.print_line(_describe_cluster_preview(cluster))
+    waits = (f"the campaign first {describe_unmet_predecessor(predecessor)}" for predecessor in previewed.unmet)
+    warnings = (f"warning: {warning}" for warning in previewed.warnings)
+    for line in (*waits, *warnings, *map(_describe_cluster_preview, previewed.there)):
+        output_and_errors.print_line(line)
     waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
     if waiting:
         output_and_errors.print_line(f"{waiting} would wait {_describe_wait_of_unsent_tasks(previewed.there)}")

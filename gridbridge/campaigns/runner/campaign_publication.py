@@ -9,7 +9,7 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import campaign_
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
@@ -24,6 +24,7 @@ from gridbridge.model.campaigns.campaign_predecessors import AwaitedPredecessor
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.site_configuration import Policy
@@ -46,6 +47,7 @@ class CampaignPublisher:
     def __post_init__(self) -> None:
         self._tasks = CampaignTaskRows(self._database)
         self._events = EventAndSuccessRecordRows(self._database)
+        self._statistics = CampaignStatisticsRows(self._database)
         self._predecessors = PredecessorRows(self._database, self._campaigns)
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
@@ -57,6 +59,7 @@ class CampaignPublisher:
         events, sinks = _count_open_events(opened, open_clusters), defaultdict[int, list[str]](list)
         for number, cluster in self._events.list_black_holes():
             sinks[number].append(cluster)
+        usages = self._statistics.task_usages_by_campaign()
         shown = tuple(
             self._forecasts.add_forecast_to_campaign(
                 _campaign_for_publication(
@@ -64,6 +67,7 @@ class CampaignPublisher:
                     events=events[campaign.number],
                     waiting=waiting.get(campaign.number, 0),
                     sinks=tuple(sinks[campaign.number]),
+                    usage=usages.get(campaign.number, ()),
                     open_clusters=open_clusters[campaign.number],
                     unmet=unmet_predecessors(campaign, predecessors, awaiting.get(campaign.number, 0)),
                 )
@@ -165,6 +169,7 @@ def _campaign_for_publication(
     events: int,
     waiting: int,
     sinks: tuple[str, ...],
+    usage: tuple[TaskUsageAtCluster, ...],
     open_clusters: Set[str],
     unmet: tuple[AwaitedPredecessor, ...],
 ) -> publications.PublishedCampaign:
@@ -178,6 +183,7 @@ def _campaign_for_publication(
         events=events,
         waiting=waiting,
         sinks=sinks,
+        usage=usage,
         unmet=unmet,
         ending_at=tuple(sorted(open_clusters)) if is_cancelled else (),
     )

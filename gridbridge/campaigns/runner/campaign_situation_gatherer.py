@@ -152,6 +152,7 @@ class CampaignSituationGatherer:
             dropped=frozenset(used - self._policy.clusters.keys()),
             events=events,
             records=self._events.success_records(numbers),
+            usages=self._predictions.read_task_usages(numbers),
             failures=self._policy.failures,
             rivals=rivals,
             finalize=self._policy.finalize,

@@ -97,6 +97,7 @@ class TaskAndCampaignEndRecorder:
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
+        self._statistics = CampaignStatisticsRows(database)
         self._outputs = UnbroughtOutputRows(database)
         self._predecessors = PredecessorRows(database, self._campaigns)
         self._observations = observations
@@ -152,6 +153,8 @@ class TaskAndCampaignEndRecorder:
             self._campaigns.set_campaign_state(number, campaign_model.CampaignState.CANCELLED, self._clock.now())
         self._events.store_events(plan.changes.events)
         self._events.store_success_records(plan.changes.records)
+        self._statistics.store_task_usages(plan.changes.usages)
+        self._campaigns.record_measured_attempts(plan.measured)
 
     def _count_task_outcomes(self, ended: Sequence[campaign_model.TaskAttempt]) -> None:
         outcomes = defaultdict[int, Counter[campaign_model.TaskAttemptOutcome]](Counter)

@@ -23,6 +23,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
+from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, IS_GOING, IS_OPEN, PARTS, WAITING
 from gridbridge.state.state_file import StateFile
 
@@ -191,6 +192,11 @@ class CampaignRows:
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
             self.database.execute(ENDED, rows)
+
+    def record_measured_attempts(self, measured: Iterable[MeasuredTaskAttempt]) -> None:
+        """Record the usage of attempts whose end was recorded before."""
+        rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in measured]
+        self.database.execute_for_each_row(MEASURED, rows)
 
     def add_unsent_tasks(self, campaign: int, *waiting: WaitingTaskRange) -> None:
         names = ("avoid", "never", "awaits", "never_later")
@@ -399,7 +405,15 @@ ENDED = (
     .values(
         {
             key: bindparam(f"of_{key}")
-            for key in ("outcome", "exit_status", "wallclock_s", "is_overrun", "has_progressed")
+            for key in (
+                "outcome",
+                "exit_status",
+                "wallclock_s",
+                "max_rss_kb",
+                "written_kb",
+                "is_overrun",
+                "has_progressed",
+            )
         }
     )
 )
@@ -423,6 +437,11 @@ NEXT_WAITING = (
     .order_by(WAITING.c.priority.desc(), WAITING.c.first)
 )
 TAKEN = delete(WAITING).where(WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first"))
+MEASURED = (
+    update(ATTEMPTS)
+    .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
+    .values({key: bindparam(f"of_{key}") for key in ("max_rss_kb", "written_kb")})
+)
 UNNOTED = (
     select(CAMPAIGNS.c.number)
     .where(

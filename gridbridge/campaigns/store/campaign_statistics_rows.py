@@ -1,5 +1,6 @@
 """Tables of campaigns' job ratios, ended tasks per minute, forecasts, past slot usage and file servers' limits."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
 from gridbridge.model.campaigns.file_server_load import FileServerLimit
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import CAMPAIGNS
 from gridbridge.state.state_file import StateFile
@@ -63,6 +65,15 @@ USAGE = Table(
     *column_types.time_columns("at"),
     *column_types.float_columns("used_s", "success_s", "successes"),
 )
+TASK_USAGE = Table(
+    "campaign_task_usage",
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.text_key_columns("cluster"),
+    *column_types.integer_columns("ended", "failed", "overruns", "beyond_memory", "longest_s"),
+    *column_types.integer_columns("measured", "max_rss_kb", "max_vmem_kb", "written_kb"),
+)
+_USAGE_OF_TASKS = select(TASK_USAGE).where(TASK_USAGE.c.campaign.in_(bindparam("campaigns", expanding=True)))
 CARRIES = Table(  # clusters that may have copies of a campaign's input files
     "campaign_carries",
     column_types.METADATA,
@@ -111,6 +122,9 @@ class InputCarryRows:
         has_ended = (CAMPAIGNS.c.number == CARRIES.c.campaign, CAMPAIGNS.c.is_end_noted)
         query = select(CARRIES.c.campaign, CARRIES.c.cluster, CAMPAIGNS.c.uid).join(CAMPAIGNS, and_(*has_ended))
         return {(row["campaign"], row["cluster"]): row["uid"] for row in self._database.rows(query)}
+
+    def has_input_copies(self, campaign: int) -> bool:
+        return bool(self._database.rows(select(CARRIES.c.cluster).where(CARRIES.c.campaign == campaign).limit(1)))
 
     def forget_input_copies(self, campaign: int, cluster: str) -> None:
         of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)
@@ -203,6 +217,20 @@ class CampaignStatisticsRows:
         is_old = ENDS.c.minute < before
         for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
             self._database.execute(delete(ENDS).where(ENDS.c.campaign == row["campaign"], is_old))
+
+    def read_task_usages(self, campaigns: Iterable[int]) -> tuple[TaskUsageAtCluster, ...]:
+        return self._database.query_rows_as(TaskUsageAtCluster, _USAGE_OF_TASKS, campaigns=list(campaigns))
+
+    def task_usages_by_campaign(self) -> dict[int, tuple[TaskUsageAtCluster, ...]]:
+        """Return the usages of all campaigns with ended tasks, each sorted by cluster."""
+        by_campaign = defaultdict[int, tuple[TaskUsageAtCluster, ...]](tuple)
+        query = select(TASK_USAGE).order_by(TASK_USAGE.c.campaign, TASK_USAGE.c.cluster)
+        for usage in self._database.query_rows_as(TaskUsageAtCluster, query):
+            by_campaign[usage.campaign] += (usage,)
+        return by_campaign
+
+    def store_task_usages(self, usages: Iterable[TaskUsageAtCluster]) -> None:
+        self._database.execute_for_each_row(self._database.upsert(TASK_USAGE), [*map(asdict, usages)])
 
     def read_forecasts(self) -> tuple[HalfwayForecast, ...]:
         """Return the stored forecast of each campaign, ordered by campaign."""

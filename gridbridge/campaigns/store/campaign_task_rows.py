@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, Table, and_, bindparam, delete, func, insert, not_, select, true, update
 
-from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS
+from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS, TASK_USAGE
 from gridbridge.campaigns.store.checkpoint_statistics_rows import TIMES
 from gridbridge.campaigns.store.shared_input_rows import GROUPS, SENT_INPUTS
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
@@ -205,16 +205,17 @@ class UnbroughtOutputRows:
 
 TABLES_OF_CAMPAIGN = (
     *(WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES, TIMES),
-    *(GROUPS, SENT_INPUTS),
+    *(GROUPS, SENT_INPUTS, TASK_USAGE),
 )
 PURGED_AT_ONCE = 50_000
 # for each task the attempt with the highest rank is published; other outcomes have rank 1
 RANKS = {TaskAttemptOutcome.SUCCESS: 3, TaskAttemptOutcome.PENDING: 2, TaskAttemptOutcome.COPY: 0}
 
+RESULTS = ("exit_status", "wallclock_s", "max_rss_kb", "written_kb")
 _SENT = (
     select(
         ATTEMPTS.c.task.label("number"),
-        *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place", "exit_status", "wallclock_s", "has_progressed")),
+        *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place", "has_progressed", *RESULTS)),
         *(ARRAYS.c[name] for name in ("cluster", "job_id", "copies_beyond_s")),
         *(WAYS.c[name].label(f"way_{name}") for name in ("job", "lacked")),
     )
@@ -305,7 +306,7 @@ def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -
         lower, row = (row, attempt) if _is_later_attempt_published(attempt, row) else (attempt, row)
         lesser.append(lower)
     return PublishedCampaignTask(
-        **_select_columns_of_row(row, "number", "attempt", "outcome", "place", "exit_status", "wallclock_s", "cluster"),
+        **_select_columns_of_row(row, "number", "attempt", "outcome", "place", "cluster", *RESULTS),
         job_id=row["job_id"] or 0,
         is_waiting=is_waiting,
         copies=tuple(

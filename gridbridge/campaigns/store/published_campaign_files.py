@@ -133,7 +133,9 @@ def _published_folder_of_campaign(campaign: int, folder: str) -> str:
 def _format_task_line(task: PublishedCampaignTask) -> str:
     identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     location = (task.cluster or NONE, task.job_id, task.place)
-    numbers = map(_format_number_or_none, (task.exit_status, task.wallclock_s, task.beyond_s))
+    numbers = map(
+        _format_number_or_none, (task.exit_status, task.wallclock_s, task.max_rss_kb, task.written_kb, task.beyond_s)
+    )
     copies = (
         f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{_format_number_or_none(copy.beyond_s)}"
         for copy in task.copies
@@ -152,8 +154,8 @@ def _format_number_or_none(number: int | None) -> int | str:
 def _parse_task_line(line: str) -> PublishedCampaignTask:
     """Parse a published line. Empty columns are skipped for speed: a campaign may have 100,000 lines."""
     words = line.split(" ")
-    number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
-    copies, ways, moves, checkpoint = words[10:]
+    number, attempt, outcome, waits, cluster, job, index, status, wallclock = words[:9]
+    memory, written, beyond, copies, ways, moves, checkpoint = words[9:]
     return PublishedCampaignTask(
         number=int(number),
         attempt=int(attempt),
@@ -164,6 +166,8 @@ def _parse_task_line(line: str) -> PublishedCampaignTask:
         place=int(index),
         exit_status=None if status == NONE else int(status),
         wallclock_s=None if wallclock == NONE else int(wallclock),
+        max_rss_kb=None if memory == NONE else int(memory),
+        written_kb=None if written == NONE else int(written),
         beyond_s=None if beyond == NONE else int(beyond),
         copies=() if copies == NONE else tuple(map(_parse_competing_attempt, copies.split(","))),
         made_way=() if ways == NONE else tuple(map(_parse_preemption, ways.split(","))),

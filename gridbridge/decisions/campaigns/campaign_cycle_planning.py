@@ -86,7 +86,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     )
     book = steps.update_prologue_and_epilogue_events(OpenCampaignEventsInCycle(situation.events))
     update_predecessor_failure_events(book, observed)
-    book, records = update_events_and_success_records(situation, ends.again, (*finished, *wound_up), book)
+    records, usages = update_events_and_success_records(situation, ends.again, (*finished, *wound_up), book)
     unsent = tuple(array for array in steps.unsubmitted_unneeded_prologues(at_end) if array in ends.reached)
     sending = _plan_task_sends(ends, book, unsent)
     deleted = tuple(array for array in ends.reached if not steps.must_array_still_run(array))
@@ -108,7 +108,8 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
         stepped=situation.stepped,
         steps=(*sending.steps, *after, *epilogues),
         missed=situation.missed,
-        changes=EventsChangedInCycle(events=book.changed_events, records=records),
+        changes=EventsChangedInCycle(events=book.changed_events, records=records, usages=usages),
+        measured=situation.measured,
         behind=situation.behind,
     )
 

@@ -19,6 +19,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     select_arrays_sent_before_outage,
     update_success_records,
 )
+from gridbridge.decisions.campaigns.task_usage_warnings import update_task_usages, update_usage_events
 from gridbridge.decisions.campaigns.unsent_task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import (
     CampaignCluster,
@@ -30,12 +31,14 @@ from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituatio
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     ROOT_EVENTS,
+    USAGE_EVENTS,
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
     CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 
 EVENT_OF_OUTCOME = {
     TaskAttemptOutcome.PROGRAM_ERROR: CampaignEventCode.EXIT_ERROR,
@@ -56,8 +59,8 @@ def update_events_and_success_records(
     again: Iterable[TaskRetry],
     finished: Iterable[int],
     book: OpenCampaignEventsInCycle,
-) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
-    """Add a cycle's changes to the events in `book`; return `book` and the changed success records."""
+) -> tuple[tuple[CampaignSuccessAtCluster, ...], tuple[TaskUsageAtCluster, ...]]:
+    """Add a cycle's changes to the events in `book`; return the changed success records and usages of tasks."""
     alive = situation.uncancelled_campaigns
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
     ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
@@ -69,8 +72,10 @@ def update_events_and_success_records(
     records = update_success_records(situation.records, ended, select_arrays_sent_before_outage(situation))
     all_records = {(record.campaign, record.cluster): record for record in (*situation.records, *records)}
     _open_failure_and_black_hole_events(book, tuple(all_records.values()), situation)
+    usages = update_task_usages(situation, ended)
+    update_usage_events(book, situation, usages)
     _update_campaigns_without_cluster_events(book, situation, frozenset(finished))
-    return book, records
+    return records, usages
 
 
 def _update_silent_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
@@ -144,7 +149,8 @@ def _update_campaigns_without_cluster_events(
             book.close_event(event, situation.at)
         elif stuck and not event:
             book.put_event(new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at))
-    ending = {code, CampaignEventCode.PREDECESSOR_FAILED, *BLACKLISTING_EVENTS} - {CampaignEventCode.SINK}
+    ending = {code, CampaignEventCode.PREDECESSOR_FAILED, *USAGE_EVENTS, *BLACKLISTING_EVENTS}
+    ending -= {CampaignEventCode.SINK}
     for event in book.open_events:
         is_over = event.campaign in finished and event.code in ending
         if is_over or (event.code in ROOT_EVENTS and event.campaign not in lasting):

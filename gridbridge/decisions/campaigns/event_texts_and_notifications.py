@@ -53,7 +53,7 @@ EVENT_SENTENCES = {
     CampaignEventCode.SINK: "{tasks} tasks succeeded at {cluster} too fast to have done any work",
     CampaignEventCode.NO_CLUSTER: (
         "some waiting tasks have no cluster left: each cluster is closed to the campaign, drained or too"
-        " small for a task, or the tasks overran their walltime there"
+        " small for a task, its nights are shorter than the walltime, or the tasks overran their walltime there"
     ),
     CampaignEventCode.PREDECESSOR_FAILED: "a predecessor has failed{why}{then}",
     CampaignEventCode.FILE_REFUSED: "no more tasks are submitted{why}",
@@ -71,6 +71,8 @@ EVENT_SENTENCES = {
     CampaignEventCode.INPUT_ERROR: "{those} lacked input files at {cluster}{why}",
     CampaignEventCode.OUTPUT_ERROR: "the outputs of {those} at {cluster} can't be brought home yet{why}",
     CampaignEventCode.EPILOG_EXIT_ERROR: "the epilogue failed at {cluster}{status}{why}",
+    CampaignEventCode.WALLTIME_SHORT: "the walltime at {cluster} is too short{why}",
+    CampaignEventCode.MEMORY_SMALL: "the requested memory at {cluster} is too small{why}",
     CampaignEventCode.RESUBMIT: "{those} requested too many reruns, the last time at {cluster}",
 }
 

@@ -252,9 +252,17 @@ def outcomes_of_missing_attempts(
                 exit_status=wrapper_exit_status(end),
                 wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
                 host=end.host,
+                max_rss_kb=_measured_kb(end, end.max_rss_kb),
+                max_vmem_kb=_measured_kb(end, end.max_vmem_kb),
+                written_kb=_measured_kb(end, end.written_kb),
             )
             ended.append(ended_attempt)
     return tuple(ended)
+
+
+def _measured_kb(end: JobEnd, kb: float | None) -> int | None:
+    """Return a measured amount; a job that was measured has a resident set."""
+    return round(kb or 0) if end.max_rss_kb else None
 
 
 def select_attempts_still_alive(

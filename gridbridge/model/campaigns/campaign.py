@@ -132,6 +132,8 @@ class RootLedgerArray:
     tasks: Attempts
     job_id: int = 0
     is_of_copies: bool = False
+    is_ordinary: bool = False
+    checkpoint_s: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,9 @@ class TaskAttempt:
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
     has_progressed: bool = False  # whether a lost or preempted attempt left a newer checkpoint
     checkpoint_times: CheckpointTimes | None = None  # set only in the cycle that finds the attempt's end
+    max_rss_kb: int | None = None  # largest resident set of a process; None: not measured
+    written_kb: int | None = None  # written to filesystems
+    max_vmem_kb: int | None = None  # virtual memory, set only in the cycle that finds the attempt's end
 
 
 def pair_attempts_with_clusters(

@@ -33,6 +33,7 @@ from gridbridge.model.campaigns.speculative_attempts import (
     TasksRunningNearCampaignEnd,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
+from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt, TaskUsageAtCluster
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 
@@ -253,6 +254,8 @@ class CampaignCycleSituation:
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()
+    usages: tuple[TaskUsageAtCluster, ...] = ()
+    measured: tuple[MeasuredTaskAttempt, ...] = ()  # attempts whose usage was read since the last cycle
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
     rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of unfinished tasks that have a speculative attempt
     tails: tuple[TasksRunningNearCampaignEnd, ...] = ()  # campaigns near their ends that may get speculative attempts
@@ -327,6 +330,7 @@ class CampaignCyclePlan:
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[JobRatioUpdate, ...] = ()
     changes: EventsChangedInCycle = field(default_factory=EventsChangedInCycle)
+    measured: tuple[MeasuredTaskAttempt, ...] = ()
     behind: tuple[int, ...] = ()  # campaigns that send no task until arrays are restored from root's ledger
     server_limits: tuple[FileServerLimit, ...] = ()  # limits of tasks at the clusters of file servers
 

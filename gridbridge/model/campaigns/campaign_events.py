@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
+
 
 class CampaignEventSubject(StrEnum):
     """What an event is about: a cluster, a campaign or tasks (CiGri's classes)."""
@@ -40,6 +42,8 @@ class CampaignEventCode(StrEnum):
     INPUT_ERROR = "INPUT_ERROR"  # input files can't be carried to a cluster, or tasks ended because they were missing
     OUTPUT_ERROR = "OUTPUT_ERROR"  # outputs of tasks can't be brought from a cluster
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"
+    WALLTIME_SHORT = "WALLTIME_SHORT"  # many of the first tasks overran their walltime
+    MEMORY_SMALL = "MEMORY_SMALL"  # many of the first tasks needed more memory than requested
     RESUBMIT = "RESUBMIT"  # tasks requested too many reruns, with exit status 66 or 67
 
 
@@ -51,6 +55,8 @@ SUBMISSION_EVENTS = (*PAUSING_EVENTS, CampaignEventCode.RUNNER_SUBMIT_ERROR)
 SELF_HEALING_EVENTS = (*SUBMISSION_EVENTS, CampaignEventCode.SETUP_ERROR)
 # These events close a cluster to a campaign.
 BLACKLISTING_EVENTS = (*SELF_HEALING_EVENTS, CampaignEventCode.BLACKLIST, CampaignEventCode.SINK)
+# These events warn from the usage of ended tasks.
+USAGE_EVENTS = (CampaignEventCode.WALLTIME_SHORT, CampaignEventCode.MEMORY_SMALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +101,7 @@ class CampaignSuccessAtCluster:
 class EventsChangedInCycle:
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()
+    usages: tuple[TaskUsageAtCluster, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

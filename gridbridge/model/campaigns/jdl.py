@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorFailureAction
+from gridbridge.model.campaigns.task_resource_usage import keep_memory_conditions
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
 AUTOMATIC = 0  # value of checkpoint_s: the service chooses the interval from measured times
@@ -107,7 +108,7 @@ def _cluster_settings_without_shell_lines(request: JdlSettingsAtCluster) -> JdlS
         exec_directory="",
         environment="",
         queue="",
-        properties="",
+        properties=keep_memory_conditions(request.properties),
         prologue=OUTLINED if request.prologue else "",
         epilogue=OUTLINED if request.epilogue else "",
     )

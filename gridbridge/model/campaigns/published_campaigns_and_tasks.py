@@ -8,6 +8,7 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcom
 from gridbridge.model.campaigns.campaign_predecessors import AwaitedPredecessor
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class PublishedCampaign:
     events: int = 0
     sinks: tuple[str, ...] = ()  # clusters that look like black holes, unless the owner confirmed the results
     unmet: tuple[AwaitedPredecessor, ...] = ()  # predecessors for which the campaign, or some of its tasks, waits
+    usage: tuple[TaskUsageAtCluster, ...] = ()
     ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
 
     @property
@@ -148,6 +150,8 @@ class PublishedCampaignTask:
     place: int = 0
     exit_status: int | None = None
     wallclock_s: int | None = None
+    max_rss_kb: int | None = None  # largest resident set of a process
+    written_kb: int | None = None
     beyond_s: int | None = None  # run time after which the task got this attempt; None: not speculative
     copies: tuple[PublishedCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
     made_way: tuple[TaskPreemption, ...] = ()

@@ -196,7 +196,7 @@ def _campaign_arrays() -> None:
         *columns.integer_key_columns("campaign", "task", "attempt"),
         *columns.integer_columns("array", "place"),
         *columns.text_columns("outcome"),
-        *columns.integer_columns("exit_status", "wallclock_s", nullable=True),
+        *columns.integer_columns("exit_status", "wallclock_s", "max_rss_kb", "written_kb", nullable=True),
         *columns.flag_columns("is_past", "is_overrun", "has_progressed"),
         sqlite_with_rowid=False,
     )
@@ -273,6 +273,13 @@ def _campaign_speeds() -> None:
         *columns.text_key_columns("cluster"),
         *columns.time_columns("at"),
         *columns.float_columns("used_s", "success_s", "successes"),
+    )
+    op.create_table(
+        "campaign_task_usage",
+        *columns.integer_key_columns("campaign"),
+        *columns.text_key_columns("cluster"),
+        *columns.integer_columns("ended", "failed", "overruns", "beyond_memory", "longest_s"),
+        *columns.integer_columns("measured", "max_rss_kb", "max_vmem_kb", "written_kb"),
     )
     op.create_table(
         "campaign_forecasts",

@@ -53,8 +53,8 @@ def object_line(**changed: object) -> str:
         "failed": 0,
         "exit_status": 0,
         "usage": {
-            "rusage": {"ru_wallclock": 600, "ru_utime": 5.5, "ru_stime": 0.5, "ru_maxrss": 5456},
-            "usage": {"wallclock": 600.1, "cpu": 6.0},
+            "rusage": {"ru_wallclock": 600, "ru_utime": 5.5, "ru_stime": 0.5, "ru_maxrss": 5456, "ru_oublock": 168},
+            "usage": {"wallclock": 600.1, "cpu": 6.0, "maxvmem": 6099869696},
         },
     }
     return json.dumps(usual | changed, separators=(",", ":"))
@@ -81,6 +81,7 @@ def test_every_reader_parses_accounting_lines_of_every_version(line: str) -> Non
     assert (ran.slots, round(ran.run_s), ran.owner, ran.name) == (2, 600, "alice", "solve")
     assert (round(end.run_s), owner, name) == (600, "alice", "solve")
     assert (record.task, record.pe_task, record.user_s, record.account) == (3, "", 5.5, ACCOUNT)
+    assert (record.max_rss_kb, record.max_vmem_kb, record.written_kb) == (5456, 6099869696 / 1024, 84)
     assert (usage, skipped) == (record, 0)
     assert record.started_at
     assert record.ended_at

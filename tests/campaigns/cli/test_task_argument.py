@@ -27,6 +27,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
 )
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.model.fixed_paths import FixedPaths
 from tests.builders.campaigns import NOON
 from tests.campaigns.cli.published_builder import (
@@ -53,11 +54,14 @@ SWEEP = make_shown_campaign(
 )
 SENT = PublishedCampaignTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
 TASKS = (
-    replace(SENT, number=0, outcome=TaskAttemptOutcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9),
+    replace(
+        SENT, number=0, outcome=TaskAttemptOutcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9, max_rss_kb=5
+    ),
     replace(SENT, number=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
     SENT,
     replace(SENT, number=3, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True),
 )
+USAGE_HEAD, UNKNOWN = "Max s Peak MB Written MB", ["-"] * 3
 PARAMETERS = ["north 1", "it's $HOME", *(f"p{n}" for n in range(2, 2003))]
 
 
@@ -116,6 +120,19 @@ def test_the_owner_sees_the_parameters_of_tasks(site: Site) -> None:
     assert site.stat("-H", "7", "-f", "-o", "2001").output.splitlines()[2:] == [
         f"{number:<10} waiting         -                  0    -       -  p{number}" for number in (2001, 2002)
     ]
+
+
+def test_gridstat_shows_what_ended_tasks_used(site: Site) -> None:
+    used = TaskUsageAtCluster(campaign=7, cluster="beta", ended=9, longest_s=60, measured=2, max_rss_kb=1536)
+    unmeasured = TaskUsageAtCluster(campaign=7, cluster="gamma", ended=1, longest_s=90)
+    site.show(replace(SWEEP, usage=(replace(used, written_kb=512), unmeasured)))
+
+    assert [line[-3:] for line in site.lines("7")[2:]] == [
+        *(["MB", "Written", "MB"], ["60", "1.5", "0.5"], ["90", "-", "-"], ["90", "1.5", "0.5"]),
+    ]
+    (shown,) = json.loads(site.stat("7", "--json").output)
+    assert [usage["max_rss_kb"] for usage in shown["usage"]] == [1536, 0]
+    assert json.loads(site.stat("-j", "7.0", "--json").output)["max_rss_kb"] == 5
 
 
 def test_gridstat_shows_one_task_by_its_cigri_job_id(site: Site) -> None:
@@ -290,10 +307,10 @@ def test_sent_tasks_without_a_slot_count_as_waiting(site: Site) -> None:
 
 def test_gridstat_shows_the_progress_of_a_campaign_by_cluster(site: Site) -> None:
     assert site.lines("7")[2:] == [
-        ["Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean", "s"],
-        ["beta", "1", "0", "2", "0", "-", "-"],
-        ["gamma", "0", "1", "1", "1", "12.0", "30.0"],
-        ["all", "1999", "1", "3", "1", "12.0", "30.0"],
+        ["Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean", "s", *USAGE_HEAD.split()],
+        ["beta", "1", "0", "2", "0", "-", "-", *UNKNOWN],
+        ["gamma", "0", "1", "1", "1", "12.0", "30.0", *UNKNOWN],
+        ["all", "1999", "1", "3", "1", "12.0", "30.0", *UNKNOWN],
     ]
     assert len(site.stat("7", "-H").output.splitlines()) == 1
     (known,) = json.loads(site.stat("7", "--json").output)
@@ -306,9 +323,9 @@ def test_an_ended_campaign_is_shown_with_the_rates_of_its_whole_time(site: Site)
     site.show(replace(over, waiting=0))
 
     assert site.lines("7")[3:] == [
-        ["beta", "0", "0", "2", "0", "13.3", "-"],
-        ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
-        ["all", "0", "0", "3", "1", "20.0", "30.0"],
+        ["beta", "0", "0", "2", "0", "13.3", "-", *UNKNOWN],
+        ["gamma", "0", "0", "1", "1", "6.7", "30.0", *UNKNOWN],
+        ["all", "0", "0", "3", "1", "20.0", "30.0", *UNKNOWN],
     ]
 
 
@@ -319,10 +336,10 @@ def test_cancelled_tasks_count_as_ended_but_not_in_failures_or_rates(site: Site)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
     assert site.lines("7", "-f")[3:8] == [
-        ["beta", "0", "0", "2", "0", "13.3", "-"],
-        ["gamma", "0", "0", "1", "1", "6.7", "30.0"],
-        ["delta", "0", "0", "4", "0", "0.0", "-"],
-        ["all", "0", "0", "7", "1", "20.0", "30.0"],
+        ["beta", "0", "0", "2", "0", "13.3", "-", *UNKNOWN],
+        ["gamma", "0", "0", "1", "1", "6.7", "30.0", *UNKNOWN],
+        ["delta", "0", "0", "4", "0", "0.0", "-", *UNKNOWN],
+        ["all", "0", "0", "7", "1", "20.0", "30.0", *UNKNOWN],
         ["1", "of", "7", "ended", "tasks", "failed"],
     ]
 

@@ -67,7 +67,7 @@ class PublishingSite(CampaignSite):
         publisher.publish_changed_tasks(attempts)
 
     def ended(self, attempt: TaskAttempt, outcome: Outcome) -> TaskAttempt:
-        return self.end([attempt], outcome, exit_status=3, wallclock_s=7)[0]
+        return self.end([attempt], outcome, exit_status=3, wallclock_s=7, max_rss_kb=9, written_kb=5)[0]
 
     def shown(self, part: int = 0) -> dict[int, str]:
         return {n: one.state_word for n, one in files.read_published_task_file(1, part, self.folder).items()}
@@ -86,7 +86,7 @@ def test_the_last_attempt_of_each_task_is_published(site: PublishingSite) -> Non
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedCampaignTask(number=0, attempt=1, outcome=Outcome.PROGRAM_ERROR, is_waiting=False)
-    there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
+    there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7, max_rss_kb=9, written_kb=5)
     assert files.read_published_task_file(1, 0, site.folder)[0] == there
     (end,) = files.read_published_task_end_counts(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)

@@ -46,6 +46,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.model.config_key_descriptions import ConfigKeyDescription
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -80,6 +81,7 @@ class LargeSite(CampaignSite):
             attempts = self.attempts(array)
             self.end(attempts, TaskAttemptOutcome.SUCCESS, exit_status=0, wallclock_s=60)
             self.outputs.add_outputs_of_attempts(attempts)
+            self.statistics.store_task_usages([TaskUsageAtCluster(campaign=1, cluster="beta", ended=SIZE)])
             self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
@@ -140,6 +142,8 @@ READ: dict[str, Callable[[LargeSite], object]] = {
     "marks of ended tasks": lambda site: site.marks.remove_marks_of_ended_attempts(),
     "missing tasks": lambda site: site.missing.missing_tasks(),
     "missing tasks that ended": lambda site: site.missing.store_missing_tasks([]),
+    "usage of tasks": lambda site: site.statistics.read_task_usages([1]),
+    "usage of tasks to publish": lambda site: site.statistics.task_usages_by_campaign(),
     "ends of the last hour": lambda site: site.statistics.count_tasks_ended_since(1, NOON),
     "outputs to bring": lambda site: site.outputs.campaigns_and_clusters_with_outputs(),
     "outputs at another cluster": lambda site: site.outputs.unbrought_outputs(1, "gamma"),

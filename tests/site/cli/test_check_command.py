@@ -32,6 +32,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedClusterSlotsList,
 )
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
+from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import PublishedClusterDrain
@@ -129,6 +130,21 @@ def test_gridsub_check_prints_rule_changes_and_tasks_by_cluster() -> None:
             "17 tasks of earlier campaigns wait as well, and go first",
         ],
     )
+
+
+def test_gridsub_check_warns_from_the_owners_last_campaign_of_the_same_name(site: Path) -> None:
+    """A later campaign without ended tasks, and others' campaigns, say nothing."""
+    short = TaskUsageAtCluster(campaign=4, cluster="beta", ended=9, overruns=9, longest_s=3600)
+    own = replace(SWEEP, number=4, name="n", owner=pwd.getpwuid(os.getuid()).pw_name, usage=(short,))
+    earlier = replace(own, number=3, usage=(replace(short, failed=9),))
+    foreign = replace(earlier, number=5, owner="bob")
+    later = replace(own, number=6, usage=())
+    publish(PublishedCampaignList(at=NOON, campaigns=(earlier, own, foreign, later)), site / "published")
+    warnings = [
+        [line for line in sub("--check", "-j", text)[1] if "warning" in line] for text in (jdl(), jdl(name="m"))
+    ]
+
+    assert warnings == [["warning: campaign 4 at beta: a task ran 1:00:00; the walltime is 1:00:00"], []]
 
 
 @pytest.mark.usefixtures("site")
