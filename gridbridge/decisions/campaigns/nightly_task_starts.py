@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 from gridbridge.model.campaigns.nights import DAY_MIN, Night, WeeklyNight
 
 DAYS_AHEAD = 8  # nights that begin within a week and a day are listed
@@ -45,6 +47,13 @@ def next_night_for_task(nights: Iterable[Night], walltime_s: int, now: datetime)
     walltime = timedelta(seconds=walltime_s)
     starts = (Night(begins_at=night.begins_at, ends_at=night.ends_at - walltime) for night in nights)
     return next((start for start in starts if start.ends_at >= max(now, start.begins_at)), None)
+
+
+def is_each_night_too_short(request: JdlSettingsAtCluster, cluster: str, situation: CampaignCycleSituation) -> bool:
+    """Say whether the walltime of a nightly task is longer than each night of the next week."""
+    nights = situation.nights.get(cluster)
+    is_nightly = request.is_nightly and nights is not None
+    return is_nightly and next_night_for_task(nights or (), request.walltime_s, situation.at) is None
 
 
 def campaigns_waiting_for_night(

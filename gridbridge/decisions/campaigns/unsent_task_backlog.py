@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import ClusterClosureOrProbe
+from gridbridge.decisions.campaigns.nightly_task_starts import is_each_night_too_short
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, TaskCountByExclusions
 
@@ -114,7 +115,7 @@ def has_unplaceable_tasks(
     for name, request in campaign.jdl.clusters.items():
         room = situation.room.get(name)
         is_unfit = room is not None and (room.is_drained or room.has_too_few_slots(request.slots))
-        if is_unfit or (campaign.number, name) in barred:
+        if is_unfit or (campaign.number, name) in barred or is_each_night_too_short(request, name, situation):
             closed.add(name)
         elif room is not None and room.may_start_task_of_slots(request.slots):
             taking.add(name)

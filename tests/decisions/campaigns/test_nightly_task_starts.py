@@ -14,6 +14,7 @@ from gridbridge.decisions.campaigns.nightly_task_starts import list_next_nights,
 from gridbridge.decisions.campaigns.task_send_explanation import explain_campaign_task_sends
 from gridbridge.model.campaigns.campaign import ArraySubmissionState
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.nights import Night, are_weekly_nights, parse_weekly_nights
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
@@ -135,6 +136,27 @@ def test_nightly_tasks_are_sent_at_night_and_the_next_night_is_explained(
 
     assert sent_tasks(seen).get((1, "beta"), 0) == sent
     assert (explanation.cause, explanation.starts_from) == (cause, starts_h and NOON + timedelta(hours=starts_h))
+
+
+@pytest.mark.parametrize(
+    ("walltime_h", "is_nightly", "is_open", "events"),
+    [
+        (11, True, False, [CampaignEventCode.NO_CLUSTER]),
+        (11, True, True, []),
+        (10, True, False, []),
+        (11, False, False, []),
+    ],
+    ids=["too long for each night", "another cluster", "as long as a night", "by day"],
+)
+def test_a_walltime_longer_than_each_night_leaves_no_cluster(
+    walltime_h: int, is_nightly: bool, is_open: bool, events: list[CampaignEventCode]
+) -> None:
+    seen = situation(walltime_h, is_nightly=is_nightly)
+    by_day = {"gamma": JdlSettingsAtCluster(exec_file="run")} if is_open else {}
+    campaign = make_campaign(jdl=Jdl(name="sweep", clusters={**seen.campaigns[0].jdl.clusters, **by_day}))
+    plan = plan_campaign_cycle(replace(seen, campaigns=(campaign,)))
+
+    assert [event.code for event in plan.changes.events] == events
 
 
 def test_an_array_that_is_not_submitted_by_the_end_of_the_night_waits() -> None:
