@@ -34,12 +34,14 @@ class AsUserArrayArguments:
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
+        after_cluster = words
         self.is_ordinary = self.verb == SEND and words[:1] == [ORDINARY]  # of type semi-best-effort
         words = words[1:] if self.is_ordinary else words
         self.checkpoint_s = USUAL_CHECKPOINT_S  # only if the JDL has no interval
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
         if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]
+        self.settings = tuple(after_cluster[: len(after_cluster) - len(words)])  # the words for the ledger
         numbers = words[::2]
         self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
         if not (is_short_ascii_number(campaign) and file != campaign and self._are_arguments_complete(numbers)):

@@ -95,7 +95,7 @@ class CampaignArraySender:
             require_earlier_attempts_ended(order, ledger, sent.place)
         if not sent.job:
             as_user_refusals_and_user_switch.require_existing_account(ledger.uid)
-        ledger.record_array(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
+        ledger.record_array(number, order.cluster, order.tasks[sent.place], order.is_of_copies, order.settings)
         sent.is_new = not (sent.job or ledger.may_be_submitted_twice(number))
 
     def _submit_or_adopt_array(self, sent: ArraySendProgress) -> None:

@@ -69,17 +69,21 @@ def test_the_service_may_give_the_interval_between_checkpoints(asked: Asked, wor
 
 
 @pytest.mark.parametrize(
-    ("words", "is_ordinary"),
+    ("words", "is_ordinary", "settings"),
     [
-        ("send-arrays c.12 beta ordinary 3 0:1", True),
-        ("send-arrays c.12 beta ordinary checkpoint=70 3 0:1", True),
-        ("send-arrays c.12 beta 3 0:1", False),
+        ("send-arrays c.12 beta ordinary 3 0:1", True, ("ordinary",)),
+        ("send-arrays c.12 beta ordinary checkpoint=70 3 0:1", True, ("ordinary", "checkpoint=70")),
+        ("send-copies c.12 beta checkpoint=70 3 0:1", False, ("checkpoint=70",)),
+        ("send-arrays c.12 beta 3 0:1", False, ()),
     ],
 )
-def test_the_service_may_ask_for_ordinary_jobs(asked: Asked, words: str, is_ordinary: bool) -> None:
+def test_the_service_may_ask_for_ordinary_jobs(
+    asked: Asked, words: str, is_ordinary: bool, settings: tuple[str, ...]
+) -> None:
     request = asked(words)
 
     assert (is_ordinary, ["3"]) == (request.is_ordinary, [str(array.array) for array in request.arrays])
+    assert settings == request.settings
 
 
 def test_an_array_may_be_deleted_completely_or_by_indices(asked: Asked) -> None:

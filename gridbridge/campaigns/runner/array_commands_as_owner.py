@@ -57,6 +57,8 @@ ERRORS: dict[int, type[errors.GridbridgeError]] = {
     fixed_paths.NO_FILE: errors.CampaignFileUnreadable,
 }
 
+INTERVAL = "checkpoint="
+
 
 def submit_arrays(
     arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...],
@@ -69,7 +71,7 @@ def submit_arrays(
     first = arrays[0][0]
     interval_s = max(array.checkpoint_s for array, _ in arrays)
     words = ["ordinary"] if first.is_ordinary else []
-    words += [f"checkpoint={interval_s}"] if interval_s else []
+    words += [f"{INTERVAL}{interval_s}"] if interval_s else []
     for array, attempts in arrays:
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
@@ -128,7 +130,9 @@ def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
                 cluster=cluster,
                 tasks=parse_attempt_ranges(tasks),
                 job_id=int("".join(job[:1]) or 0),
-                is_of_copies=job[1:] == ["copies"],
+                is_of_copies="copies" in job[1:],
+                is_ordinary="ordinary" in job[1:],
+                checkpoint_s=max((int(word.removeprefix(INTERVAL)) for word in job[1:] if INTERVAL in word), default=0),
             )
             arrays.append(entry)
         except ValueError as error:

@@ -88,7 +88,7 @@ def _parse_consecutive_task_ranges(array: int, tasks: str) -> "Iterator[tuple[in
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
 WITHDRAWN = "withdrawn"  # ledger word for an array that was not submitted after all
-COPIES = "copies"  # last word of the ledger line of an array of speculative attempts
+COPIES = "copies"  # fifth word of the ledger line of an array of speculative attempts; its settings may follow
 MOST_COPIES = 2
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -221,14 +221,17 @@ class RootLedgerOfSubmittedTasks:
     def job_id_of_array(self, array: int) -> str:
         return self._jobs.get(str(array), "")
 
-    def record_array(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
+    def record_array(
+        self, array: int, cluster: str, tasks: str, is_of_copies: bool = False, settings: "tuple[str, ...]" = ()
+    ) -> None:
         """Record an array before its submission; an array recorded twice may have been submitted twice.
 
-        Raises ArrayTasksAlreadyInLedger, SpeculativeCopyRefusal or CampaignEndInRootLedger.
+        The first recorded `settings` (`ordinary`, `checkpoint=SECONDS`) are kept for a restored state file. Raises
+        ArrayTasksAlreadyInLedger, SpeculativeCopyRefusal or CampaignEndInRootLedger.
         """
-        now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
+        now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else []), *settings]
         before = self._arrays.get(str(array))
-        if now == before:
+        if before and now[:4] == before[:4] and is_of_copies is (before[4:5] == [COPIES]):
             if not self.job_id_of_array(array):
                 self.require_campaign_not_ended()
             if not (self.job_id_of_array(array) or self.may_be_submitted_twice(array)):
@@ -277,7 +280,7 @@ class RootLedgerOfSubmittedTasks:
         """Count each task's speculative attempts in arrays below number `array`; 0 counts all arrays."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
-            if row[4:] == [COPIES] and (not array or int(number) < array):
+            if row[4:5] == [COPIES] and (not array or int(number) < array):
                 for task, _ in parse_attempt_ranges(row[3]):
                     counts[task] = counts.get(task, 0) + 1
         return counts
@@ -287,7 +290,7 @@ class RootLedgerOfSubmittedTasks:
         return str(array) in self._again
 
     def list_submitted_arrays(self) -> tuple[tuple[str, ...], ...]:
-        """Return each array's number, cluster, tasks, job id or "", and `copies` if it is speculative."""
+        """Return each array's number, cluster, tasks, job id or "", `copies` if it is speculative, and settings."""
         rows = self._arrays.values()
         return tuple((*row[1:4], self.job_id_of_array(int(row[1])), *row[4:]) for row in rows)
 

@@ -219,6 +219,8 @@ def _array_of_ledger_entry(
         intended_at=at,
         is_repeated=is_given_up,
         copies_beyond_s=0 if entry.is_of_copies else None,
+        is_ordinary=entry.is_ordinary,
+        checkpoint_s=entry.checkpoint_s,
     )
 
 

@@ -71,6 +71,18 @@ def test_ordinary_jobs_of_semi_best_effort_campaigns_are_submitted_as_such(helpe
     assert helper.asked == "send-arrays c.12 beta ordinary 1 2-3:1"
 
 
+def test_arrays_in_roots_ledger_have_the_settings_of_their_submission(helper: Helper) -> None:
+    helper.says = (0, "1 beta 0:1 71 ordinary checkpoint=70\n2 gamma 0:2  copies\n3 beta 1:1 \n", "")
+
+    listed = array_commands_as_owner.list_root_ledger_arrays(12)
+
+    assert [(one.number, one.job_id, one.is_of_copies, one.is_ordinary, one.checkpoint_s) for one in listed] == [
+        (1, 71, False, True, 70),
+        (2, 0, True, False, 0),
+        (3, 0, False, False, 0),
+    ]
+
+
 def test_speculative_attempts_are_submitted_by_send_copies(helper: Helper) -> None:
     helper.says = (0, "0 71 \n", "")
 

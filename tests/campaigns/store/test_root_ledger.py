@@ -279,6 +279,21 @@ def test_an_array_of_speculative_attempts_is_repeated_only_as_such(folder: str) 
             ledger.record_array(2, "gamma", "0:2")
 
 
+def test_the_ledger_keeps_the_first_settings_of_an_array(folder: str) -> None:
+    """A call that repeats a submission may have other settings: the service has a restored state file."""
+    with ledger_with_file(folder) as ledger:
+        ledger.record_array(1, "beta", "0:1", settings=("ordinary", "checkpoint=70"))
+        ledger.record_array(2, "beta", "0:2", True, settings=("checkpoint=30",))
+
+    with ledger_with_file(folder) as ledger:
+        ledger.record_array(1, "beta", "0:1")
+        assert ledger.count_copies_before() == {0: 1}
+        assert ledger.list_submitted_arrays() == (
+            ("1", "beta", "0:1", "", "ordinary", "checkpoint=70"),
+            ("2", "beta", "0:2", "", "copies", "checkpoint=30"),
+        )
+
+
 def test_no_task_of_an_ended_campaign_is_submitted(folder: str) -> None:
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")

@@ -97,6 +97,14 @@ def test_lost_arrays_are_restored_and_arrays_that_reused_their_numbers_are_undon
     assert [(one.first, one.last) for one in found.waiting] == [(5, 5), (6, 6), (8, 9)]
 
 
+def test_a_restored_array_keeps_the_settings_of_its_submission() -> None:
+    (step,) = plan_recovery_from_root_ledger(
+        1, stored(), [entry(1, (0, 1), job_id=71, is_ordinary=True, checkpoint_s=70)], NOON
+    )
+
+    assert [(one.is_ordinary, one.checkpoint_s) for one in step.arrays] == [(True, 70)]
+
+
 def test_a_task_of_an_undone_array_waits_again_with_its_excluded_clusters() -> None:
     overran = AttemptOutcomeAtCluster(
         campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
