@@ -13,6 +13,7 @@ from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatist
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
+from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
@@ -109,6 +110,7 @@ class CampaignOwnerRequestHandler:
         self._folder = folder
         self._published = published
         self._tasks = CampaignTaskRows(database)
+        self._copies = InputCarryRows(database)
         self._touched: list[TaskAttempt] = []
         self._campaigns = CampaignRows(database)
         self._predecessors = PredecessorRows(database, self._campaigns)
@@ -258,6 +260,8 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_ENDED
         if self._predecessors.has_unfinished_dependents(campaign.number):
             return CampaignOwnerRequestReply.NEEDED
+        if self._copies.has_input_copies(campaign.number):  # the campaign's file is needed for the removal
+            return CampaignOwnerRequestReply.COPIES_LEFT
         campaign_files_of_owners.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)
         self._events.delete_events_of_campaign(campaign.number)

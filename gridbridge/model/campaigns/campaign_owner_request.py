@@ -30,6 +30,7 @@ class CampaignOwnerRequestReply(StrEnum):
     CANCELLED = "cancelled"
     NOT_ENDED = "not_ended"
     NEEDED = "needed"  # an unfinished campaign waits for this campaign
+    COPIES_LEFT = "copies_left"  # copies of the campaign's input files are still at a cluster
     NOT_TAKEN_UP = "not_taken_up"  # root refuses to resume the campaign
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"

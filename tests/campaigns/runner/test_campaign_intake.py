@@ -264,6 +264,19 @@ def test_a_campaign_is_purged_after_keep_campaigns_d(site: IntakeSite, kept_d: f
     assert site.ask(Verb.PAUSE, 3) is (Reply.CANCELLED if not kept_d else Reply.UNKNOWN)
 
 
+def test_a_campaign_is_purged_after_its_input_copies_are_removed(site: IntakeSite) -> None:
+    """The owner's program removes the copies, and needs the campaign's file."""
+    copies = InputCarryRows(site.database)
+    site.taken("a 1")
+    site.end_campaign(1, 1, CampaignState.TERMINATED)
+    copies.record_begun_carry(1, "beta")
+
+    refused = site.ask(Verb.PURGE, 1)
+    assert (refused, site.files()) == (Reply.COPIES_LEFT, ["c.1"])
+    copies.forget_input_copies(1, "beta")
+    assert (site.ask(Verb.PURGE, 1), site.files()) == (Reply.DONE, [])
+
+
 def test_campaigns_with_open_arrays_do_not_count_among_those_purged(site: IntakeSite) -> None:
     for _ in range(3):
         site.taken("a 1")
