@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -75,6 +75,7 @@ class CheckpointsOfLostAttempts:
     ) -> dict[CampaignArray, tuple[TaskAttempt, ...]]:
         """Return the attempts whose end may be recorded now; lost attempts have their checkpoints."""
         self.take_ended_checkpoint_readings()
+        self._forget_other_attempts({_key_of_attempt(attempt) for attempts in ended.values() for attempt in attempts})
         saving = (campaign for campaign in campaigns if campaign.jdl.checkpoint_files and campaign.state.is_alive)
         owners = {campaign.number: campaign.uid for campaign in saving}
         unread = defaultdict[CampaignCluster, list[Key]](list)
@@ -91,6 +92,11 @@ class CheckpointsOfLostAttempts:
         for pair, keys in unread.items():
             self._start_reading(owners[pair[0]], pair, tuple(keys[:MOST_AT_ONCE]))
         return ready
+
+    def _forget_other_attempts(self, keys: Set[Key]) -> None:
+        """Forget attempts without an end, or whose end was recorded in another way (abandoned campaigns)."""
+        self._checkpoints = {key: made for key, made in self._checkpoints.items() if key in keys}
+        self._since_s = {key: since_s for key, since_s in self._since_s.items() if key in keys}
 
     def _may_record_end(self, key: Key) -> bool:
         now_s = self._clock.steady_s()

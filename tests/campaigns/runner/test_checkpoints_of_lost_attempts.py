@@ -126,6 +126,17 @@ def test_checkpoints_that_can_not_be_read_are_read_again_for_two_minutes(
     assert not attempt.has_progressed
 
 
+def test_attempts_whose_end_is_not_reported_any_more_are_forgotten(site: SavingSite) -> None:
+    """Root may have given up the campaign, which records other ends."""
+    site.ends(LOST, LOST)
+    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
+    site.ends()
+    site.passed_s = LONGEST_WAIT_S
+
+    assert [] == site.ends(LOST, LOST)
+    assert ["1 beta [(0, 1), (1, 1)]"] * 2 == site.reading.told
+
+
 def test_a_program_that_can_not_start_delays_an_end_only(site: SavingSite) -> None:
     site.reading.trouble = ParseError("no helper")
 
