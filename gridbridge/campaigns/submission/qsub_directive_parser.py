@@ -33,7 +33,13 @@ IDLE: Mapping[str, str | None] = {
     "-p": r"[+-]?0*(?:\d{1,3}|10[01]\d|102[0-3])|\+?0*1024",
     "-w": "[enpvw]",
 }
-LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # options that campaigns do not support yet, each with a value
+WITHOUT = "a script without it"
+LATER = {  # options that campaigns do not support yet, each with a value: what is expected instead
+    "-hold_jid": "gridsub --after CAMPAIGN:ended",
+    "-hold_jid_ad": "gridsub --after CAMPAIGN:same",
+    "-ar": WITHOUT,
+    "-@": WITHOUT,
+}
 NAME = re.compile(r"(?!\d)(?i:(?!(?:all|none|template)$))[!-~]{1,512}")
 NOT_IN_NAMES = frozenset("/:@*?\\")
 NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a digit"
@@ -185,7 +191,7 @@ class JobScriptParser:
         elif len(values) < count:
             self.problems.append(f"{location}: {text}: the option's value is missing")
         elif option in LATER:
-            self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
+            self.problems.append(f"{location}: {text}: {NOT_YET}; expected {LATER[option]}")
         elif option in READ:
             self._parse_qsub_option_value(location, text, option, values)
         elif re.fullmatch(IDLE[option] or "", values[-1] if values else "", re.ASCII):
