@@ -1,5 +1,6 @@
 """Runs an Executor's calls as tasks of a campaign, and finds the tasks that ended without an outcome of their call."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -11,11 +12,23 @@ from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.submission import site_admission_rules, task_file_listing
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.decisions.campaigns import failed_call_rules
+from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.clock import Clock
+
+DELAYING_EVENTS = frozenset(
+    {
+        CampaignEventCode.NO_CLUSTER,
+        CampaignEventCode.FILE_REFUSED,
+        CampaignEventCode.OUTPUT_ERROR,
+        *BLACKLISTING_EVENTS,
+    }
+)
+_log = logging.getLogger(__name__)
 
 
 class CallFailed(GridbridgeError):
@@ -42,6 +55,7 @@ class CallCampaigns:
         self._campaign_of: dict[int, int] = {}
         self._closed_early: set[int] = set()  # calls with an outcome, whose campaign's number is not known yet
         self._additions, self._added_s = 0, float("-inf")
+        self._logged_events: set[int] = set()
         self._lock = Lock()  # one thread sends calls, while another closes them
 
     @property
@@ -103,6 +117,16 @@ class CallCampaigns:
         alive = tuple(number for number in self._calls if number not in shown or shown[number].state.is_alive)
         if alive:
             campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.CANCEL, alive, self._paths)
+
+    def log_new_delays(self) -> None:
+        """Log each open event because of which tasks of calls may not run, or their results not come, once."""
+        with self._lock:
+            numbers = {number for number, campaign in self._calls.items() if campaign.open}
+        for event in campaign_client.published_events(self._paths.published) if numbers else ():
+            is_new = event.number not in self._logged_events and not event.closed_at
+            if is_new and event.campaign in numbers and event.code in DELAYING_EVENTS:
+                self._logged_events.add(event.number)
+                _log.warning("Executor: %s", format_campaign_event_for_log(event))
 
     def find_failed_calls(self) -> dict[int, CallFailed]:
         """Return the calls whose tasks have ended without an outcome; raise StateError for unreadable files."""

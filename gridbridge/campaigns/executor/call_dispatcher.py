@@ -175,6 +175,7 @@ class CallDispatcher:
         with suppress(GridbridgeError):  # unreadable published files are read again later
             for number, error in self._campaigns.find_failed_calls().items():
                 self._end_call(number, CallOutcome(error=error))
+            self._campaigns.log_new_delays()
 
     def _end_all_calls(self, error: Exception) -> None:
         with self._changed:

@@ -1,10 +1,13 @@
 """Writes an Executor's calls into a folder of its owner, and reads the outcomes that tasks write there."""
 
+import fcntl
+import glob
 import os
 import pickle
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +21,8 @@ from gridbridge.errors import FileWritableByOthers
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell import safe_files
 
-PROGRAM = "call.py"
+PROGRAM, LOCK, PREFIX = "call.py", "lock", "executor."
+KEPT_S = 30 * 86_400.0  # after the last change in the folder of a killed program
 MAIN = "__main__"
 
 try:
@@ -47,12 +51,16 @@ class CallFolder:
 
     def __init__(self, parent: str, *, is_shared: bool) -> None:
         os.makedirs(parent, 0o700, exist_ok=True)
-        self.path = tempfile.mkdtemp(prefix="executor.", dir=parent)
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
         self._require_trusted_path()
         self.is_shared = is_shared
         for name in (CALLS, RESULTS, *((STARTED,) if is_shared else ())):
             os.mkdir(f"{self.path}/{name}")
         shutil.copyfile(call_program.__file__, f"{self.path}/{PROGRAM}")
+        # the kernel releases the lock when the process ends, however it ends
+        self._lock = open(f"{self.path}/{LOCK}", "w", encoding="ascii")  # noqa: SIM115 - open until the folder's removal
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        _remove_old_folders_of_ended_programs(parent)
 
     def _require_trusted_path(self) -> None:
         """Raise FileWritableByOthers if another user can replace the folder, because outcomes are unpickled."""
@@ -94,6 +102,19 @@ class CallFolder:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.close()
+
+
+def _remove_old_folders_of_ended_programs(parent: str) -> None:
+    """Remove folders whose program ended without removing them, once nothing has changed there for KEPT_S."""
+    with suppress(OSError):
+        for folder in (f"{parent}/{name}" for name in os.listdir(parent) if name.startswith(PREFIX)):
+            with suppress(OSError):
+                changed_at = max(os.stat(path).st_mtime for path in (folder, *glob.glob(f"{folder}/*")))
+                if time.time() - changed_at > KEPT_S:
+                    with open(f"{folder}/{LOCK}", "r+", encoding="ascii") as lock:
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(folder)
 
 
 def _list_numbers(folder: str) -> list[int]:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import suppress
@@ -21,7 +22,10 @@ from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
 from gridbridge.decisions.campaigns import failed_call_rules
 from gridbridge.errors import ConfigError, FileWritableByOthers
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
+from tests.builders.campaigns import made_event
+from tests.campaigns.cli.published_builder import publish_events
 from tests.campaigns.executor import called_functions as calls
 from tests.campaigns.executor.simulated_call_site import SimulatedCallSite
 
@@ -394,6 +398,41 @@ def test_the_calls_of_a_killed_program_go_on_in_their_campaign(
     (folder,) = site.call_folders()
 
     assert os.listdir(site.folder / "calls" / folder / "results") == ["0"]
+
+
+def test_old_folders_of_ended_programs_are_removed(site: SimulatedCallSite) -> None:
+    """A folder is old if nothing in it has changed for 30 days."""
+    living, parent = site.executor(), site.folder / "calls"
+    (kept,) = site.call_folders()
+    for name in ("executor.killed", "executor.young", "own"):
+        (parent / name / "results").mkdir(parents=True)
+        (parent / name / "lock").touch()
+    long_ago = time.time() - call_files.KEPT_S - 60
+    for path in (*parent.glob("*/*"), *parent.glob("*")):
+        os.utime(path, (long_ago, long_ago))
+    (parent / "executor.young/results/0").touch()
+    site.executor().shutdown()
+
+    assert {*site.call_folders()} == {kept, "executor.young", "own"}
+    living.shutdown()
+
+
+def test_a_call_that_has_no_open_cluster_is_logged_once(
+    site: SimulatedCallSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    go = site.folder / "go"
+    codes = (CampaignEventCode.NO_CLUSTER, CampaignEventCode.EXIT_ERROR)
+    with site.executor() as executor:
+        future = executor.submit(calls.wait_for_file, str(go))
+        site.until(future.running)
+        of = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1}
+        events = [made_event(number=number, code=code, **of) for number, code in enumerate(codes, 1)]
+        publish_events(site.folder / "published", *events, made_event(number=3, code=codes[0], **of | {"campaign": 9}))
+        site.until(lambda: "no cluster left" in caplog.text)
+        publish_events(site.folder / "published", *events)
+        go.touch()
+
+    assert [record.getMessage()[:35] for record in caplog.records] == ["Executor: campaign 1: some waiting "]
 
 
 def test_import_gridbridge_loads_nothing_for_an_executor() -> None:
