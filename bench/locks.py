@@ -29,10 +29,10 @@ from gridbridge.model.campaigns.campaign_configuration_sections import CampaignF
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    JobRatioInputs,
-    JobRatioUpdate,
     PlannedCampaignTaskSend,
     TaskRetry,
+    TasksPerFreeSlotInputs,
+    TasksPerFreeSlotUpdate,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
@@ -48,7 +48,7 @@ TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be
 CAMPAIGNS, CLUSTERS = 200, 50  # as bench/cycle.py has them
 MOST_S = 0.5
-TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
+TERMS = TasksPerFreeSlotInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
 
 
 def rows() -> list[Row]:
@@ -198,7 +198,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         TaskMissingSince(campaign=one.campaign, array=one.array, place=one.place, since=NOON) for one in ended
     )
     predicted = tuple(
-        JobRatioUpdate(
+        TasksPerFreeSlotUpdate(
             campaign=number, cluster=f"c{at}", law=JobRatioRule.MEASURED, terms=TERMS, ratio=1.0, submitted=1
         )
         for number in range(1, CAMPAIGNS + 1)

@@ -24,17 +24,17 @@ from bench.rows import Row, show
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    RebalanceMovePlan,
-    RecentPlacementMoveTimes,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMovePlan,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
+)
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 HOSTS, TASKS = sized(1000, 100), sized(1_000_000, 100_000)
@@ -60,74 +60,74 @@ def main() -> int:
     return 0 if all(row.is_met for row in rows) else 1
 
 
-def _round(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _round(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     return plan_automatic_round(seen, RULES)
 
 
-def _still(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _still(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     """Plan a round that finds every host balanced, and examines every job."""
     hosts = tuple(replace(host, used_bytes=TB // 2, mean_active=0.5) for host in seen.hosts)
     return plan_automatic_round(replace(seen, hosts=hosts), RULES)
 
 
-def _host(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _host(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     return plan_host_balance(seen, "h0007", RULES)
 
 
-def _job(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _job(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     return plan_job_repair_or_spread(seen, "job7", RULES)
 
 
-def _fail(seen: PlacementSnapshot) -> RebalanceMovePlan:
-    hosts = (replace(seen.hosts[7], state=PlacementHostState.DEAD), *seen.hosts[8:])
+def _fail(seen: RebalanceSnapshot) -> RebalanceMovePlan:
+    hosts = (replace(seen.hosts[7], state=RebalanceHostState.DEAD), *seen.hosts[8:])
     return plan_host_evacuation(replace(seen, hosts=(*seen.hosts[:7], *hosts)), "h0007", RULES)
 
 
-def _huge(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _huge(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     """Plan a job that has all tasks."""
     return plan_job_repair_or_spread(seen, ALL, RULES)
 
 
-def _huge_round(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _huge_round(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     return plan_automatic_round(seen, replace(RULES, level=2))
 
 
-def _drained(seen: PlacementSnapshot) -> RebalanceMovePlan:
+def _drained(seen: RebalanceSnapshot) -> RebalanceMovePlan:
     """Plan a round while all tasks run on ten hosts that are drained."""
     return _still(_drained_waiting(seen))
 
 
-def _drained_waiting(seen: PlacementSnapshot) -> PlacementSnapshot:
-    hosts = tuple(replace(host, state=PlacementHostState.DRAIN) for host in seen.hosts[:10])
+def _drained_waiting(seen: RebalanceSnapshot) -> RebalanceSnapshot:
+    hosts = tuple(replace(host, state=RebalanceHostState.DRAIN) for host in seen.hosts[:10])
     return replace(seen, hosts=(*hosts, *seen.hosts[10:]))
 
 
-def _one_job(seen: PlacementSnapshot) -> PlacementSnapshot:
+def _one_job(seen: RebalanceSnapshot) -> RebalanceSnapshot:
     job = replace(seen.jobs[0], name=ALL, replicas=0)
     tasks = (replace(task, job=ALL, number=number, replicas=()) for number, task in enumerate(seen.tasks))
     return replace(seen, jobs=(job,), tasks=tuple(tasks))
 
 
-def _running(seen: PlacementSnapshot) -> PlacementSnapshot:
-    return replace(seen, tasks=tuple(replace(task, state=PlacementTaskState.RUNNING) for task in seen.tasks))
+def _running(seen: RebalanceSnapshot) -> RebalanceSnapshot:
+    return replace(seen, tasks=tuple(replace(task, state=RebalanceTaskState.RUNNING) for task in seen.tasks))
 
 
-def _resting(seen: PlacementSnapshot) -> PlacementSnapshot:
+def _resting(seen: RebalanceSnapshot) -> RebalanceSnapshot:
     """Mark the lightest host, the usual target of copies, as recently used."""
     lightest = min(seen.hosts, key=lambda host: (host.used_bytes, host.mean_active))
-    return replace(seen, recent=RecentPlacementMoveTimes(hosts={lightest.name: NOW}))
+    return replace(seen, recent=RecentRebalanceMoveTimes(hosts={lightest.name: NOW}))
 
 
-def _all_resting(seen: PlacementSnapshot) -> PlacementSnapshot:
-    return replace(seen, recent=RecentPlacementMoveTimes(hosts={host.name: NOW for host in seen.hosts}))
+def _all_resting(seen: RebalanceSnapshot) -> RebalanceSnapshot:
+    return replace(seen, recent=RecentRebalanceMoveTimes(hosts={host.name: NOW for host in seen.hosts}))
 
 
-def _as_it_is(seen: PlacementSnapshot) -> PlacementSnapshot:
+def _as_it_is(seen: RebalanceSnapshot) -> RebalanceSnapshot:
     return seen
 
 
-Act = Callable[[PlacementSnapshot], RebalanceMovePlan]
-PLANS: dict[str, tuple[Act, Callable[[PlacementSnapshot], PlacementSnapshot]]] = {
+Act = Callable[[RebalanceSnapshot], RebalanceMovePlan]
+PLANS: dict[str, tuple[Act, Callable[[RebalanceSnapshot], RebalanceSnapshot]]] = {
     "a round": (_round, _as_it_is),
     "a round that moves no host": (_still, _as_it_is),
     "one host": (_host, _as_it_is),
@@ -144,11 +144,11 @@ PLANS: dict[str, tuple[Act, Callable[[PlacementSnapshot], PlacementSnapshot]]] =
 }
 
 
-def made(tasks: int) -> PlacementSnapshot:
+def made(tasks: int) -> RebalanceSnapshot:
     """Make a synthetic grid: uneven disks, and jobs of a thousand tasks that ran recently."""
     random = Random(7)
     hosts = tuple(
-        PlacementHost(
+        RebalanceHost(
             name=f"h{number:04}",
             max_bytes=TB,
             used_bytes=int(TB * random.uniform(0.2, 0.9)),
@@ -159,23 +159,23 @@ def made(tasks: int) -> PlacementSnapshot:
         for number in range(HOSTS)
     )
     jobs = tuple(
-        PlacementJobOrDataset(
+        RebalanceJobOrDataset(
             name=f"job{number}",
             replicas=int(number % REPLICATED == 0),
             last_run=NOW - timedelta(hours=random.uniform(0, 48)),
         )
         for number in range(tasks // TASKS_PER_JOB)
     )
-    return PlacementSnapshot(now=NOW, hosts=hosts, jobs=jobs, tasks=tuple(_tasks(jobs, random)))
+    return RebalanceSnapshot(now=NOW, hosts=hosts, jobs=jobs, tasks=tuple(_tasks(jobs, random)))
 
 
-def _tasks(jobs: tuple[PlacementJobOrDataset, ...], random: Random) -> list[PlacementTask]:
+def _tasks(jobs: tuple[RebalanceJobOrDataset, ...], random: Random) -> list[RebalanceTask]:
     found = []
     for job in jobs:
         for number in range(TASKS_PER_JOB):
             at = random.randrange(HOSTS)
             found.append(
-                PlacementTask(
+                RebalanceTask(
                     job=job.name,
                     number=number,
                     size_bytes=random.randrange(10**6, 10**9),
@@ -186,7 +186,7 @@ def _tasks(jobs: tuple[PlacementJobOrDataset, ...], random: Random) -> list[Plac
     return found
 
 
-def _measured(what: str, act: Act, form: Callable[[PlacementSnapshot], PlacementSnapshot], tasks: int) -> list[Row]:
+def _measured(what: str, act: Act, form: Callable[[RebalanceSnapshot], RebalanceSnapshot], tasks: int) -> list[Row]:
     whole, tenth = form(made(tasks)), form(made(tasks // 10))
     took_s, less_s = _cpu_s(act, whole), _cpu_s(act, tenth)
     return [
@@ -197,7 +197,7 @@ def _measured(what: str, act: Act, form: Callable[[PlacementSnapshot], Placement
     ]  # fmt: skip
 
 
-def _cpu_s(act: Act, seen: PlacementSnapshot) -> float:
+def _cpu_s(act: Act, seen: RebalanceSnapshot) -> float:
     """Return the CPU seconds of the fastest of some plans."""
     gc.freeze()
     times = []

@@ -1,7 +1,7 @@
 """Lists the abilities of batch systems' adapters as Protocols (PEP 544), and all adapters.
 
 Each adapter has a module `submit` for programs that start with every job, and `status` for the services.
-If a cluster's address (`Where`) has a `login`, client programs run over ssh as its user, who owns the jobs.
+If the access settings (`Where`) have a `login`, client programs run over ssh as its user, who owns the jobs.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
@@ -15,14 +15,14 @@ from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
-from gridbridge.batch.gridengine import cell_object_queries, client_commands, qconf_parser_and_edits
+from gridbridge.batch.gridengine import cell_object_queries, qconf_parser_and_edits, sge_command_line_builders
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
 from gridbridge.batch.gridengine import host_membership as gridengine_membership
 from gridbridge.batch.gridengine import local_task_guards as gridengine_tasks
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
-from gridbridge.batch.oar import oar_commands, oar_demand_reader, oar_mapping_rules, oar_node_membership
+from gridbridge.batch.oar import oar_command_line_builders, oar_demand_reader, oar_mapping_rules, oar_node_membership
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
@@ -35,7 +35,13 @@ from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.transfer.request_mapping_rules import MappingRules
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
-from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
+from gridbridge.model.transfer_route import (
+    Away,
+    EmbeddedClusterAccessSettings,
+    GridEngineCellAccessSettings,
+    Home,
+    OarServerAccessSettings,
+)
 
 if TYPE_CHECKING:
     from gridbridge.batch import optional_adapter_protocols as optional
@@ -236,12 +242,12 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     has_fixed_nodes: bool = False
 
 
-GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
+GRIDENGINE: BatchSystemAdapter[GridEngineCellAccessSettings] = BatchSystemAdapter(
     submit=gridengine_submit,
     status=gridengine_status,
     query_cluster_facts=cell_object_queries.query_cluster_facts,
-    explain_request_refusal=client_commands.explain_request_refusal,
-    build_submission_command=client_commands.submit_held_job_argv,
+    explain_request_refusal=sge_command_line_builders.explain_request_refusal,
+    build_submission_command=sge_command_line_builders.submit_held_job_argv,
     at_home=gridengine_submit,
     guards_tasks=gridengine_tasks,
     sets_up=cell_object_queries,
@@ -252,19 +258,19 @@ GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     makes_queues=cell_object_queries,
     keeps_tags=gridengine_tags,
     shows_crowd=gridengine_crowd,
-    end_watcher_argv=client_commands.end_watcher_argv,
+    end_watcher_argv=sge_command_line_builders.end_watcher_argv,
     query_job_accounts=gridengine_submit.query_job_accounts,
     reads_demand=gridengine_demand,
     changes_hosts=gridengine_membership,
     shell_environment_line=qconf_parser_and_edits.cell_environment_shell_line,
     shows_suspension=True,
 )
-OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
+OAR: BatchSystemAdapter[OarServerAccessSettings] = BatchSystemAdapter(
     submit=oar_submit,
     status=oar_status,
     query_cluster_facts=oar_status.query_cluster_facts,
-    explain_request_refusal=oar_commands.explain_request_refusal,
-    build_submission_command=oar_commands.oarsub_argv,
+    explain_request_refusal=oar_command_line_builders.explain_request_refusal,
+    build_submission_command=oar_command_line_builders.oarsub_argv,
     sets_up=oar_status,
     array_ends=oar_status,
     keeps_tags=oar_nodes,
@@ -275,7 +281,7 @@ OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     complete_mapping_rules=oar_mapping_rules.complete_mapping_rules,
     has_fixed_nodes=True,
 )
-EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
+EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccessSettings] = BatchSystemAdapter(
     submit=embedded_submit,
     status=embedded_status,
     query_cluster_facts=embedded_status.query_cluster_facts,
@@ -287,7 +293,7 @@ EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     list_transfer_queues=embedded_status.list_transfer_queues,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only addresses of its own kind
+    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only access settings of its own kind
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 

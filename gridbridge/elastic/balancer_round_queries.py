@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, demand_reader_of_outputs
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.batch.gridengine.accounting_record_parser import parse_task_end_times
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput
@@ -33,7 +33,7 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[dict[str, byte
     name = policy.site.cluster
     if not name:
         raise ConfigError(("[site] cluster is empty; expected the name of the home cluster",))
-    cluster = configured_cluster_address(policy, name)
+    cluster = configured_cluster_access(policy, name)
     reader = batch_adapter_of_cluster(cluster).reads_demand
     if reader is None:
         raise ConfigError((f"[cluster.{name}] kind: {cluster.kind}: the balancer can't manage clusters of this kind",))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gridbridge import errors
 from gridbridge.batch.batch_adapter_table import ADAPTERS, batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.site_configuration import Policy
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def home_cluster_host_membership(policy: Policy) -> "ExecutionHostMembership":
     """Return the adapter that adds hosts to the home cluster; ConfigError for a kind without own hosts."""
     name = policy.site.cluster
-    cluster = configured_cluster_address(policy, name)
+    cluster = configured_cluster_access(policy, name)
     if changes_hosts := batch_adapter_of_cluster(cluster).changes_hosts:
         return changes_hosts.make_host_membership(policy.bootstrap, cluster)
     kinds = " or ".join(kind for kind, adapter in ADAPTERS.items() if adapter.changes_hosts)
@@ -25,7 +25,7 @@ def home_cluster_host_membership(policy: Policy) -> "ExecutionHostMembership":
 
 def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of each tagged host; raises ClusterStateUnknown if the cell does not answer."""
-    cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
+    cluster = configured_cluster_access(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return {}
@@ -37,7 +37,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
     """Raise CommandLineMistake unless the home cluster has the host; ClusterStateUnknown if it is silent."""
-    cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
+    cluster = configured_cluster_access(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return
@@ -51,7 +51,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
     """Add or remove a tag; return all tags of the host. Raises CommandFailed or ClusterStateUnknown."""
-    cluster = configured_cluster_address(policy, _require_home_cluster_name(policy))
+    cluster = configured_cluster_access(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         raise errors.ConfigError((f"[cluster.{policy.site.cluster}] kind: {cluster.kind}: no host has tags",))

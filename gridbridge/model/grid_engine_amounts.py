@@ -31,7 +31,7 @@ def is_unlimited_grid_engine_amount(text: str) -> bool:
 def parse_grid_engine_amount(text: str) -> float:
     """Parse an amount in bytes, seconds or no unit; raise ParseError unless it is from 0 to MOST."""
     try:
-        number = _parse_clock_time_s(text.split(":")) if ":" in text else _parse_number_with_unit(text)
+        number = _parse_hours_minutes_seconds(text.split(":")) if ":" in text else _parse_number_with_unit(text)
     except ValueError as error:
         raise ParseError(f"{text[:40]!r} is no number, memory or time") from error
     if not 0 <= number <= MOST:
@@ -39,7 +39,7 @@ def parse_grid_engine_amount(text: str) -> float:
     return number
 
 
-def _parse_clock_time_s(parts: list[str]) -> float:
+def _parse_hours_minutes_seconds(parts: list[str]) -> float:
     if len(parts) > 3:
         raise ValueError
     total = 0.0

@@ -35,7 +35,7 @@ def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLog
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
-class ClusterAccess:
+class ClusterAccessSettings:
     SETTINGS: "tuple[tuple[str, str], ...]"  # keys of [cluster.NAME] that become values here, with their defaults
     CAN_BE_HOME = True  # whether starters can run on the cluster
     IS_OF_ONE_USER = False
@@ -51,7 +51,7 @@ class ClusterAccess:
 
 
 @light_dataclass(kw_only=True)
-class GridEngineCellAccess(ClusterAccess):
+class GridEngineCellAccessSettings(ClusterAccessSettings):
     root: str
     cell: str
     qmaster_port: str
@@ -81,7 +81,7 @@ class GridEngineCellAccess(ClusterAccess):
 
 
 @light_dataclass(kw_only=True)
-class EmbeddedClusterAccess(ClusterAccess):
+class EmbeddedClusterAccessSettings(ClusterAccessSettings):
     """How to run the commands of an embedded cluster: its folder, and a Python that has gridbridge."""
 
     folder: str
@@ -95,7 +95,7 @@ class EmbeddedClusterAccess(ClusterAccess):
 
 
 @light_dataclass(kw_only=True)
-class OarServerAccess(ClusterAccess):
+class OarServerAccessSettings(ClusterAccessSettings):
     """How to run OAR's commands, on a host from which the OAR server accepts commands."""
 
     login: SshLogin | None = None  # None: programs run on this host
@@ -108,18 +108,20 @@ class OarServerAccess(ClusterAccess):
     CAN_BE_HOME = False
 
 
-Home = GridEngineCellAccess | EmbeddedClusterAccess  # access to a cluster that can be home
-Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # access to a cluster that can be remote
+Home = GridEngineCellAccessSettings | EmbeddedClusterAccessSettings  # access to a cluster that can be home
+Away = (
+    GridEngineCellAccessSettings | OarServerAccessSettings | EmbeddedClusterAccessSettings
+)  # access to a cluster that can be remote
 ACCESS: "dict[str, type[Away]]" = {
-    GRIDENGINE: GridEngineCellAccess,
-    OAR: OarServerAccess,
-    EMBEDDED: EmbeddedClusterAccess,
+    GRIDENGINE: GridEngineCellAccessSettings,
+    OAR: OarServerAccessSettings,
+    EMBEDDED: EmbeddedClusterAccessSettings,
 }
 
 
 def access_to_cluster(settings: "Mapping[str, object]", timeout_s: float, login: SshLogin | None = None) -> Away:
     """Return the access to a cluster with the keys of its section; an unknown kind counts as Grid Engine."""
-    access = ACCESS.get(str(settings.get("kind")), GridEngineCellAccess)
+    access = ACCESS.get(str(settings.get("kind")), GridEngineCellAccessSettings)
     values = {key: str(settings.get(key, default)) for key, default in access.SETTINGS}
     return access(timeout_s=timeout_s, login=login, **values)
 

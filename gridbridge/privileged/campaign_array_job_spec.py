@@ -74,14 +74,14 @@ class VerifiedCampaignTasks:
         """Return an array's tasks; root's ledger says the attempt number of each speculative copy."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
-        script_tasks = tuple(self._script_task(n, k, self._lines[n]) for n, k in self._asked[index])
+        script_tasks = tuple(self._task_from_campaign_file_line(n, k, self._lines[n]) for n, k in self._asked[index])
         if self._order.is_of_copies:
             copies = self._ledger.count_copies_before(self._order.arrays[index].array)
             for task in script_tasks:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
 
-    def _script_task(self, number: int, attempt: int, line: bytes) -> CampaignArrayScriptTask:
+    def _task_from_campaign_file_line(self, number: int, attempt: int, line: bytes) -> CampaignArrayScriptTask:
         text = line.decode("utf-8", "surrogateescape")
         parameters = text.partition(END_OF_PARAMETERS)[0]
         task = CampaignArrayScriptTask(number, attempt, split_task_parameters(parameters))

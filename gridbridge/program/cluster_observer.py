@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
-from gridbridge.decisions.transfer.transfer_queue_admission import find_local_only_queues
+from gridbridge.decisions.transfer.transfer_job_refusal_reasons import find_local_only_queues
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.config_key_descriptions import RemoteAccounts
@@ -239,13 +239,13 @@ def query_result_to_share(
 
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
-    """Return a text that identifies gridbridge's version, the cluster's address and the transfer queues."""
-    return " ".join((__version__, where.kind, *_words_of_cluster_address(where), *transfer_queues))
+    """Return a text that identifies gridbridge's version, the cluster's access settings and the transfer queues."""
+    return " ".join((__version__, where.kind, *_words_of_cluster_access(where), *transfer_queues))
 
 
-def _words_of_cluster_address(where: Away | SshLogin) -> Iterator[str]:
+def _words_of_cluster_access(where: Away | SshLogin) -> Iterator[str]:
     for name, value in vars(where).items():
-        yield from _words_of_cluster_address(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
+        yield from _words_of_cluster_access(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
 FAILED_IN_A_ROW = 2  # this many failed queries in a row close transfer queues; one failure may be an accident
@@ -283,7 +283,7 @@ class LastClusterSnapshots:
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget_cluster_results(self, cluster: str) -> None:
-        """Forget a cluster's results, after a change of its address or at the end of its queries."""
+        """Forget a cluster's results, after a change of its access settings or at the end of its queries."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gridbridge.batch import load_campaign_array_adapter, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.site_configuration import Policy
 
@@ -18,7 +18,7 @@ class OwnerlessJobNotDeleted(OwnerAccountGone):
 
 def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
     """Delete the remote job of a transfer, found by its id, or by its name if the id is unknown."""
-    where = configured_cluster_address(policy, cluster)
+    where = configured_cluster_access(policy, cluster)
     far, account = load_submit_adapter(where), policy.clusters[cluster].users.remote_account_of_user(owner)
     try:
         job = job or far.find_held_job(where, transfer, account)
@@ -30,7 +30,7 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
 
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
     """Delete the jobs `ids` of an array and a held job with its name; return the array's job id, or 0."""
-    where = configured_cluster_address(policy, cluster)
+    where = configured_cluster_access(policy, cluster)
     far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.remote_account_of_user(owner)
     job_ids = [str(job) for job in ids if job]
     try:
@@ -48,6 +48,6 @@ def _job_not_deleted_error(
 ) -> OwnerlessJobNotDeleted:
     account = policy.clusters[cluster].users.remote_account_of_user(policy.site.service_account)
     wrong = f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
-    sets_up = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
+    sets_up = batch_adapter_of_cluster(configured_cluster_access(policy, cluster)).sets_up
     makes = f"make {account} an operator of {cluster}, or " if sets_up and sets_up.HAS_OPERATORS else ""
     return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job as root")

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from gridbridge.batch import load_home_job_control
-from gridbridge.batch.configured_cluster_addresses import configured_home_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_home_cluster_access
 from gridbridge.decisions.site.service_fault_findings import first_full_folder_reason
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
@@ -83,7 +83,7 @@ class StarterTmpdirQuery:
         return self._known
 
     def _query_starter_tmpdirs(self, queues: tuple[str, ...]) -> frozenset[str]:
-        at = configured_home_address(self._policy, self._policy.site.cluster)
+        at = configured_home_cluster_access(self._policy, self._policy.site.cluster)
         host_name = local_host_facts.this_host_name()
         folders = (load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name) for queue in queues)
         return frozenset(folder for folder in folders if folder.startswith("/"))

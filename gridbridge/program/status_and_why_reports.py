@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
@@ -158,7 +158,7 @@ def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
 
 def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
     """Return a job's records in the home cluster's accounting; empty if the cluster keeps no accounting."""
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     accounts = batch_adapter_of_cluster(home).accounts
     return accounts.query_accounting_records(home, job) if accounts else ()
 

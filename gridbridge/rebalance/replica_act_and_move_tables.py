@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Column, ColumnElement, Table, delete, select, update
 
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot_and_moves import RecentPlacementMoveTimes
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import RecentRebalanceMoveTimes
 from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
 
@@ -69,8 +69,8 @@ class MoveAndVerificationTimeRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def recent_move_times(self) -> RecentPlacementMoveTimes:
-        return RecentPlacementMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
+    def recent_move_times(self) -> RecentRebalanceMoveTimes:
+        return RecentRebalanceMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
     def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
         self.record_note_times(MOVED, (".".join(map(str, task)) for task in moved), at)

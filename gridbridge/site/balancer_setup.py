@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.decisions.site import balancer_setup_requirements
 from gridbridge.decisions.site.sge_configuration_findings import QUEUE_ORDER
 from gridbridge.elastic.balancer import balancer_statistics_and_publication
@@ -89,7 +89,7 @@ def _visible_balancer_facts(policy: Policy) -> BalancerFacts:
 
 
 def _gather_balancer_facts(policy: Policy) -> BalancerFacts:
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     ours = (*balancer_setup_requirements.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *balancer_setup_requirements.provider_programs_in_use(policy).values())
     by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in looked}
@@ -117,7 +117,7 @@ def _gather_balancer_facts(policy: Policy) -> BalancerFacts:
 
 
 def _balancer_cell_facts(policy: Policy) -> BalancerCellFacts | None:
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     makes = batch_adapter_of_cluster(home).makes_queues
     if makes is None:
         return None

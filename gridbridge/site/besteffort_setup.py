@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.decisions.site import besteffort_findings
 from gridbridge.decisions.site.besteffort_findings import (
     HOSTLIST,
@@ -75,13 +75,13 @@ def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
     require_configured_cluster(policy, cluster)
     if why := _why_no_besteffort_setup(policy, cluster):
         raise ConfigError((why,))
-    cell_access = configured_cluster_address(policy, cluster)
+    cell_access = configured_cluster_access(policy, cluster)
     return home_queue_setup_adapter(cell_access).read_besteffort_queue_setup(cell_access)
 
 
 def _why_no_besteffort_setup(policy: Policy, cluster: str) -> str:
     section = policy.clusters[cluster]
-    if batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is None:
+    if batch_adapter_of_cluster(configured_cluster_access(policy, cluster)).makes_queues is None:
         right = "expected a Grid Engine cluster (OAR has its own best-effort jobs)"
         return f"{cluster}: no set-up for kind {section.kind}; {right}"
     return f"{cluster}: reached by ssh; expected this command on a host of {cluster}" if section.ssh else ""

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import FORMER
@@ -23,7 +23,7 @@ def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
     """Run the shell line of an edit; raise CommandFailed with the error message."""
     limit_s: float = RESTART_S
     if edit.verb != SetupEditVerb.SHELL and cell_environment_line_for_edit(edit, policy):
-        limit_s = configured_cluster_address(policy, edit.cell).timeout_s
+        limit_s = configured_cluster_access(policy, edit.cell).timeout_s
     run_program(("/bin/sh", "-c", edit_as_standalone_shell_line(edit, policy)), HERE, limit_s).require_success()
 
 
@@ -34,7 +34,7 @@ def setup_edit_command(edit: SetupEdit) -> str:
 
 def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that selects an edit's cluster in a shell; empty for an edit of this host."""
-    cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
+    cluster = configured_cluster_access(policy, edit.cell) if edit.cell else None
     line_of = batch_adapter_of_cluster(cluster).shell_environment_line if cluster else None
     return line_of(cluster) if cluster and line_of else ""
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from threading import Lock
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
@@ -107,18 +107,18 @@ def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerP
 
 
 def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> site_check_facts.ClusterFacts:
-    remote = configured_cluster_address(policy, cluster)
+    remote = configured_cluster_access(policy, cluster)
     return batch_adapter_of_cluster(remote).query_cluster_facts(remote, clock.now_s())
 
 
 def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     list_queues = batch_adapter_of_cluster(home).list_transfer_queues
     return list_queues(home) if list_queues else {}
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
     return {instance.name: instance.state for instance in ours}
@@ -236,7 +236,7 @@ def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, site_check
 
 
 def _stage_dir_facts(policy: Policy, cluster: str, stage_dir: str) -> site_check_facts.StageDirFacts | None:
-    login = configured_cluster_address(policy, cluster).login
+    login = configured_cluster_access(policy, cluster).login
     assert login
     if not stage_dir.startswith("/"):
         return None
@@ -250,7 +250,7 @@ def _stage_dir_facts(policy: Policy, cluster: str, stage_dir: str) -> site_check
 
 
 def _ssh_host_without_rsync(policy: Policy, cluster: str) -> str:
-    login = configured_cluster_address(policy, cluster).login
+    login = configured_cluster_access(policy, cluster).login
     assert login
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox, published_campaign_files
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
@@ -63,13 +63,13 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
             hint = f"no replica in {name} is made or read"
             yield _check_program(f"storage {name}: program", storage.program, hint)
             continue
-        addresses = {at: configured_cluster_address(policy, at) for at in storage.paths_by_cluster}
+        accesses = {at: configured_cluster_access(policy, at) for at in storage.paths_by_cluster}
         first, path = next(iter(storage.paths_by_cluster.items()))
-        login = addresses[first].login
+        login = accesses[first].login
         machine = login.host if login else local_host_facts.this_host_name()
-        listings = {at: _list_storage_area(addresses[at], path) for at, path in storage.paths_by_cluster.items()}
+        listings = {at: _list_storage_area(accesses[at], path) for at, path in storage.paths_by_cluster.items()}
         listing = listings[first]
-        owners = _misowned_storage_folders(addresses[first], listing[:MOST]) if listing is not None else None
+        owners = _misowned_storage_folders(accesses[first], listing[:MOST]) if listing is not None else None
         most = MOST if listing and len(listing) > MOST else 0
         yield from account_and_file_findings.storage_area_owner_findings(name, path, machine, owners, most)
         yield from account_and_file_findings.shared_storage_area_findings(name, storage.paths_by_cluster, listings)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, ONE_HOP
-from gridbridge.batch.configured_cluster_addresses import (
+from gridbridge.batch.configured_cluster_access_and_routes import (
     build_request_mapping,
     build_transfer_queue_route,
-    configured_cluster_address,
+    configured_cluster_access,
 )
 from gridbridge.decisions.site.transfer_queue_order import describe_queue_order
-from gridbridge.decisions.transfer import transfer_queue_admission
+from gridbridge.decisions.transfer import transfer_job_refusal_reasons
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, UnmappableRequest, UnstageablePaths
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_array_name
 from gridbridge.model.fixed_paths import CONFIG
@@ -61,7 +61,7 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     """
     policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
     queue = _find_transfer_queue_by_cluster_or_name(to, policy)
-    job = _query_explained_job(words, policy, configured_cluster_address(policy, policy.site.cluster))
+    job = _query_explained_job(words, policy, configured_cluster_access(policy, policy.site.cluster))
     explanation = _explain_queue_submission(policy, queue, job)
     if explanation.refused:
         return explanation
@@ -78,7 +78,7 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield each transfer queue with its reason to refuse a home job; '' if the queue takes the job."""
     try:
-        question = _query_explained_job((job,), policy, configured_cluster_address(policy, policy.site.cluster))
+        question = _query_explained_job((job,), policy, configured_cluster_access(policy, policy.site.cluster))
     except GridbridgeError as error:
         yield from ((queue, str(error)) for queue in policy.queues)
         return
@@ -100,7 +100,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
         return _refused_submission_explanation(job, remote, ONE_HOP)
     if shut := _why_queue_refuses_job(policy, queue, submitted):
         return _refused_submission_explanation(job, remote, shut)
-    rules, far = build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote)
+    rules, far = build_request_mapping(policy, remote, queue), configured_cluster_access(policy, remote)
     vocabulary = read_names_offered_by_cluster(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
@@ -121,7 +121,7 @@ def _explain_queue_submission(policy: Policy, queue: str, question: ExplainedJob
         return _refused_submission_explanation(job, remote, refused)
     argv = adapter.build_submission_command(far, spec)
     notes += tuple(_shared_storage_notes(policy, remote))
-    reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
+    reason = transfer_job_refusal_reasons.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
         notes += ("the job gets as many slots as Grid Engine grants",)
@@ -164,15 +164,15 @@ def _query_explained_job(words: tuple[str, ...], policy: Policy, home: Away) -> 
 def _why_queue_refuses_job(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
-    if why := transfer_queue_admission.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):
+    if why := transfer_job_refusal_reasons.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):
         return why
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     try:
         limits = require_job_request_reader(home).query_queue_restrictions(home, queue)
     except CommandFailed:
         return ""
     groups = frozenset(local_host_facts.groups_of_account(owner))
-    return transfer_queue_admission.why_queue_refuses_job(queue, limits, job, groups)
+    return transfer_job_refusal_reasons.why_queue_refuses_job(queue, limits, job, groups)
 
 
 def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pending_limit
 from gridbridge.errors import ConfigError
 from gridbridge.model.config_key_descriptions import OBJECT_NAME
@@ -58,7 +58,7 @@ def complete_queue_request(
     else:
         slots, limit = _default_slots_and_limit(policy, _request_like_existing_queue(policy, options, name))
     far, service = policy.clusters[options.cluster], policy.site.service_account
-    setup_adapter = remote_setup_adapter(configured_cluster_address(policy, options.cluster))
+    setup_adapter = remote_setup_adapter(configured_cluster_access(policy, options.cluster))
     rules = [(name, rule) for (_, name), rule in policy.maps.get(options.cluster, {}).items()]
     pe_rules = {
         name: rule for name, rule in rules if isinstance(rule, PeMappingRule) and setup_adapter.HAS_ENVIRONMENTS
@@ -84,7 +84,7 @@ def complete_queue_request(
 def _request_like_existing_queue(policy: Policy, options: TransferQueueOptions, name: str) -> TransferQueueOptions:
     if options.short_jobs:
         return options
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     queue = home_queue_setup_adapter(home).query_queue_settings(home).get(name, {})
     if name in policy.queues or not (is_transfer_queue(queue) or queue_runs_gridbridge_starter(queue)):
         return options
@@ -133,7 +133,7 @@ def _default_slots_and_limit(policy: Policy, options: TransferQueueOptions) -> t
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
     """Return a remote cluster's batch slots, without slots of that cluster's own transfer queues."""
-    remote = configured_cluster_address(policy, cluster)
+    remote = configured_cluster_access(policy, cluster)
     return remote_setup_adapter(remote).count_batch_slots(remote)
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access, keep_ssh_connections_open
 from gridbridge.decisions.site import (
     account_and_file_findings,
     service_fault_findings,
@@ -99,7 +99,7 @@ def plan_transfer_queue_removal(
     siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     if siblings and request.queue not in {*siblings, *situation.home.queues}:
         raise GridbridgeError(f"queue {request.queue}: no such transfer queue; expected one of: {', '.join(siblings)}")
-    home = configured_cluster_address(policy, request.home)
+    home = configured_cluster_access(policy, request.home)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, request.home)
     if used := sum(instance.slots_used for instance in instances if instance.queue_name == request.queue):
         reason = f"jobs use {used} of its slots; run qmod -d {request.queue}, then wait for the jobs or qdel them"
@@ -148,7 +148,7 @@ def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callab
 
 def delete_unneeded_former_settings_record(policy: Policy) -> None:
     """Delete the record of former settings if home has no transfer queue left."""
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):
         setup_edits.delete_former_settings()
 
@@ -179,14 +179,14 @@ class HomeTransferQueueSettings:
 
 def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
     """Read the home cluster's settings for a queue; raise CommandFailed or StateError if home does not answer."""
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     makes = home_queue_setup_adapter(home)
     return HomeTransferQueueSettings(
         setup=makes.read_home_setup(home, of_host), slots=makes.count_queue_slots_on_host(home, of_host)
     )
 
 
-def read_transfer_queue_setup(
+def read_remote_side_of_transfer_queue_setup(
     policy: Policy,
     request: TransferQueuePlan,
     home: HomeTransferQueueSettings,
@@ -200,7 +200,7 @@ def read_transfer_queue_setup(
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
     try:
-        cluster = configured_cluster_address(policy, request.remote)
+        cluster = configured_cluster_access(policy, request.remote)
         remote = remote_setup_adapter(cluster).read_remote_setup(cluster, request.host, home.setup)
     except GridbridgeError as error:
         if unheard is None:
@@ -222,7 +222,9 @@ def _read_setup_of_own_queue(
     policy: Policy, request: TransferQueuePlan, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
     keep_ssh_connections_open(policy)
-    situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
+    situation = read_remote_side_of_transfer_queue_setup(
+        policy, request, read_home_queue_setup(policy, request.host), unheard
+    )
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
         raise GridbridgeError(f"queue {request.queue}: not a transfer queue; expected another --queue")
     return situation
@@ -310,7 +312,7 @@ def apply_queue_sequence_numbers(
 
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return transfer queues and their clusters' published load; raise CommandFailed if home does not answer."""
-    home = configured_cluster_address(policy, policy.site.cluster)
+    home = configured_cluster_access(policy, policy.site.cluster)
     return tuple(_queues_with_published_load(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
 
 

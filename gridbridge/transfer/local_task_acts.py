@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gridbridge.batch.batch_adapter_table import local_restart_guard_of_home
-from gridbridge.batch.configured_cluster_addresses import configured_home_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_home_cluster_access
 from gridbridge.decisions.transfer import refused_job_stay_home_request
 from gridbridge.errors import ConfigError
 from gridbridge.model.job_request import BALANCE, JobRequest, Variant
@@ -111,7 +111,7 @@ class LocalTaskActs(ReloadablePollerComponent):
     def _home_cluster_and_task_guard_adapter(self) -> "tuple[Home, LocalTaskRestartGuard[Away]]":
         if self.policy.why_no_transfer_queues:
             raise ConfigError((self.policy.why_no_transfer_queues,))
-        where = configured_home_address(self.policy, self.policy.site.cluster)
+        where = configured_home_cluster_access(self.policy, self.policy.site.cluster)
         return where, local_restart_guard_of_home(where)
 
     def _stay_home_variants_of_request(self, own: JobRequest) -> tuple[Variant, ...]:

@@ -13,11 +13,17 @@ from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site_configuration import ClusterKind
-from gridbridge.model.transfer_route import ACCESS, Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
+from gridbridge.model.transfer_route import (
+    ACCESS,
+    Away,
+    EmbeddedClusterAccessSettings,
+    GridEngineCellAccessSettings,
+    OarServerAccessSettings,
+)
 
-CELL = GridEngineCellAccess(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
-OAR = OarServerAccess(timeout_s=15)
-FOLDER = EmbeddedClusterAccess(folder="/c", python="/usr/bin/python3", timeout_s=5)
+CELL = GridEngineCellAccessSettings(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+OAR = OarServerAccessSettings(timeout_s=15)
+FOLDER = EmbeddedClusterAccessSettings(folder="/c", python="/usr/bin/python3", timeout_s=5)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
 OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.default is None)
 
@@ -51,7 +57,7 @@ ROOT = Path(__file__).parents[2] / "gridbridge"
 ASKING = [path for path in ROOT.rglob("*.py") if path.parent.parent.name != "batch"]
 KINDS = {name for kind in ClusterKind for name in (kind.name, kind.value)}
 FIELDS = {"local_kind", "remote_kind"}
-CLASSES = {"GridEngineCellAccess", "OarServerAccess", "EmbeddedClusterAccess"}
+CLASSES = {"GridEngineCellAccessSettings", "OarServerAccessSettings", "EmbeddedClusterAccessSettings"}
 
 
 def test_no_code_outside_the_tables_compares_cluster_kinds() -> None:
@@ -69,7 +75,7 @@ def test_no_code_outside_the_tables_compares_cluster_kinds() -> None:
         "x = section.get('kind') != 'oar'",
         "x = route.remote_kind == other",
         "match cluster.kind:\n    case Kind.EMBEDDED: pass",
-        "x = isinstance(where, GridEngineCellAccess)",
+        "x = isinstance(where, GridEngineCellAccessSettings)",
     ],
 )
 def test_a_comparison_of_cluster_kinds_is_detected(code: str) -> None:

@@ -6,14 +6,16 @@ import shlex
 import pytest
 
 from bench.questions import QUESTIONS
-from gridbridge.batch.gridengine import client_commands as gridengine
-from gridbridge.batch.oar import oar_commands as oar
+from gridbridge.batch.gridengine import sge_command_line_builders as gridengine
+from gridbridge.batch.oar import oar_command_line_builders as oar
 from gridbridge.batch.oar.oar_server_query_commands import oar_status_query_argv
-from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings, OarServerAccessSettings
 
-CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9)
+CELL = GridEngineCellAccessSettings(
+    root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9
+)
 PAST = len(oar.LIMITED) + 1  # index of the OAR program in a time-limited command line
-SERVER = OarServerAccess(binaries="/usr/bin", timeout_s=9, login=None)
+SERVER = OarServerAccessSettings(binaries="/usr/bin", timeout_s=9, login=None)
 
 
 def kinds_of(cluster: str, called: str) -> set[str]:

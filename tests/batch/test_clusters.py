@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import configured_cluster_addresses, load_submit_adapter
+from gridbridge.batch import configured_cluster_access_and_routes, load_submit_adapter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, map_request_to_remote_cluster
@@ -19,7 +19,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer import transfer_config_sections as sections
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell import ssh
 from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 
@@ -47,7 +47,7 @@ def a_policy() -> Policy:
 
 
 def rules_of(policy: Policy, queue: str) -> request_mapping_rules.RequestMapping:
-    built = configured_cluster_addresses.build_request_mapping(policy, "gamma", queue)
+    built = configured_cluster_access_and_routes.build_request_mapping(policy, "gamma", queue)
     return request_mapping_rules.decode_request_mapping(request_mapping_rules.encode_request_mapping(built))
 
 
@@ -83,11 +83,11 @@ def test_a_transfer_queue_sets_the_oar_queue_and_types_of_its_jobs() -> None:
 
 
 def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
-    route = configured_cluster_addresses.build_transfer_queue_route(a_policy(), "transfer-gamma")
+    route = configured_cluster_access_and_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
     told = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(route))
     there = told.remote_cluster_access_as_user("alice")
 
-    assert isinstance(there, OarServerAccess)
+    assert isinstance(there, OarServerAccessSettings)
     assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
     assert there.ends == there.with_time_limit(3).ends == "/tmp/gridbridge.gb_gamma/ends"
     assert (load_submit_adapter(there), load_submit_adapter(told.home_cluster_access)) == (oar, gridengine)
@@ -95,7 +95,7 @@ def test_a_starter_logs_in_to_an_oar_server_as_the_mapped_user() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
 def test_root_logs_in_as_the_service_account() -> None:
-    there = configured_cluster_addresses.configured_cluster_address(a_policy(), "gamma")
+    there = configured_cluster_access_and_routes.configured_cluster_access(a_policy(), "gamma")
 
     assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
 
@@ -150,16 +150,16 @@ def test_default_requests_apply_only_to_jobs_of_their_queue() -> None:
 
 def test_a_cluster_missing_from_the_configuration_is_an_error() -> None:
     with pytest.raises(ConfigError) as refused:
-        configured_cluster_addresses.configured_cluster_address(a_policy(), "beta")
+        configured_cluster_access_and_routes.configured_cluster_access(a_policy(), "beta")
 
     assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
 
 
 def test_persistent_ssh_connections_are_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    configured_cluster_addresses.keep_ssh_connections_open(a_policy())
+    configured_cluster_access_and_routes.keep_ssh_connections_open(a_policy())
     first = ssh._carrier
-    configured_cluster_addresses.keep_ssh_connections_open(a_policy())
+    configured_cluster_access_and_routes.keep_ssh_connections_open(a_policy())
 
     assert (ssh.uses_persistent_ssh(), ssh._carrier) == (True, first)
 
@@ -167,12 +167,12 @@ def test_persistent_ssh_connections_are_opened_once(monkeypatch: pytest.MonkeyPa
 def test_paramiko_is_imported_by_the_first_ssh_request() -> None:
     program = """
 import sys
-from gridbridge.batch import configured_cluster_addresses
+from gridbridge.batch import configured_cluster_access_and_routes
 from gridbridge.errors import HostNotReached
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
 from tests.batch.test_clusters import a_policy
-configured_cluster_addresses.keep_ssh_connections_open(a_policy())
+configured_cluster_access_and_routes.keep_ssh_connections_open(a_policy())
 print("paramiko" in sys.modules)
 try:
     ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
@@ -191,7 +191,7 @@ def test_a_short_program_logs_in_to_each_ssh_cluster_at_once(monkeypatch: pytest
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     monkeypatch.setattr(IdleSshSessions, "begin_ssh_login", lambda _, login: begun.append(login.host))
 
-    configured_cluster_addresses.log_in_to_ssh_clusters(a_policy())
+    configured_cluster_access_and_routes.log_in_to_ssh_clusters(a_policy())
 
     assert begun == ["far"]
     assert isinstance(ssh._carrier, IdleSshSessions)

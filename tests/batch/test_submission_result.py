@@ -10,7 +10,7 @@ from gridbridge.batch.gridengine.submit import find_duplicate_arrays, find_held_
 from gridbridge.batch.oar import submit as oar
 from gridbridge.errors import CommandFailed, HostNotReached, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.batch.gridengine.cells import cell_of_scripts
 from tests.builders.qstat import job_list, job_row
@@ -128,7 +128,7 @@ def a_job(number: int, owner: str = "alice", account: str = NAME) -> str:
     )
 
 
-def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccess:
+def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccessSettings:
     (folder / "listed").write_bytes(job_list(*rows))
     (folder / "shown").write_text(shown)
     return cell_of_scripts(folder, qstat=QSTAT.format(folder))

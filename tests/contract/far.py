@@ -16,7 +16,12 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.transfer_route import EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess, SshLogin
+from gridbridge.model.transfer_route import (
+    EmbeddedClusterAccessSettings,
+    GridEngineCellAccessSettings,
+    OarServerAccessSettings,
+    SshLogin,
+)
 from tests.contract import resident
 from tests.contract.resident import HOST
 from tests.contract.waiting import PAUSE_S, until
@@ -38,7 +43,7 @@ class EmbeddedReach:
     def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
         self.person = pwd.getpwuid(os.getuid()).pw_name
         self.folder = str(path / "jobs")
-        self.where = EmbeddedClusterAccess(folder=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
+        self.where = EmbeddedClusterAccessSettings(folder=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
         self._path, self._slots = path, slots
 
     def create(self) -> None:
@@ -62,14 +67,16 @@ class EmbeddedReach:
 class LabReach:
     """A real cluster of the lab, used by the real client programs on a host of alpha."""
 
-    def __init__(self, grid: Grid, caller: str, where: GridEngineCellAccess | OarServerAccess, folder: str) -> None:
+    def __init__(
+        self, grid: Grid, caller: str, where: GridEngineCellAccessSettings | OarServerAccessSettings, folder: str
+    ) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
         self.pause_s = 0.5 if where.login else PAUSE_S  # a query by ssh takes about as long
         self._grid = grid
         self._caller = caller
         self._where = where
-        self._adapter = "oar" if isinstance(where, OarServerAccess) else "gridengine"
+        self._adapter = "oar" if isinstance(where, OarServerAccessSettings) else "gridengine"
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
         module = f"gridbridge.batch.{self._adapter}.{half}"
@@ -86,7 +93,7 @@ class LabReach:
         where, login = copy.copy(self._where), copy.copy(self._where.login)
         if login:
             login.port, where.login = "6499", login
-        elif isinstance(where, GridEngineCellAccess):
+        elif isinstance(where, GridEngineCellAccessSettings):
             where.qmaster_port = "6499"
         return LabReach(self._grid, self._caller, where, self.folder)
 
@@ -97,20 +104,20 @@ class LabReach:
 Reach: TypeAlias = EmbeddedReach | LabReach
 
 
-def beta() -> GridEngineCellAccess:
+def beta() -> GridEngineCellAccessSettings:
     return _cell("beta", "6454", "6455")
 
 
-def delta(account: str) -> GridEngineCellAccess:
+def delta(account: str) -> GridEngineCellAccessSettings:
     return _cell("delta", "6444", "6445", SshLogin(host="delta-master", user=account))
 
 
-def gamma(account: str) -> OarServerAccess:
-    return OarServerAccess(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
+def gamma(account: str) -> OarServerAccessSettings:
+    return OarServerAccessSettings(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
-def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None) -> GridEngineCellAccess:
-    return GridEngineCellAccess(
+def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None) -> GridEngineCellAccessSettings:
+    return GridEngineCellAccessSettings(
         root="/var/lib/gridengine",
         cell=name,
         qmaster_port=qmaster_port,

@@ -22,12 +22,12 @@ from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import ConfigError, NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep, MachineToJoinCell
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.builders.programs import write_program
 from tests.docs.console import ROOT
 
 PORTS = {"qmaster_port": "1", "execd_port": "2"}
-CELL = GridEngineCellAccess(root="/", cell="c", binaries="", timeout_s=5, **PORTS)
+CELL = GridEngineCellAccessSettings(root="/", cell="c", binaries="", timeout_s=5, **PORTS)
 
 
 class Hosts:
@@ -244,7 +244,7 @@ def programs(tmp_path: Path) -> Path:
 
 
 def leave(programs: Path, *, is_dead: bool = False) -> tuple[str, list[str]]:
-    cell = GridEngineCellAccess(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **PORTS)
+    cell = GridEngineCellAccessSettings(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **PORTS)
     site = replace(SITE, cell=cell)
     told = site.remove_host("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()

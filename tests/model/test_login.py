@@ -52,7 +52,7 @@ def test_an_embedded_cluster_section_gives_its_folder() -> None:
         {"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice"
     )
 
-    assert isinstance(reached, transfer_route.EmbeddedClusterAccess)
+    assert isinstance(reached, transfer_route.EmbeddedClusterAccessSettings)
     assert (reached.folder, reached.login) == ("/mnt/beta", None)
 
 

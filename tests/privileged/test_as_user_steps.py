@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from gridbridge.batch.gridengine import client_commands as gridengine
-from gridbridge.batch.oar import oar_commands as oar
+from gridbridge.batch.gridengine import sge_command_line_builders as gridengine
+from gridbridge.batch.oar import oar_command_line_builders as oar
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
-from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings, OarServerAccessSettings
 from gridbridge.privileged import campaign_array_job_spec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
@@ -90,8 +90,8 @@ def test_tasks_get_the_interval_of_the_jdl_or_of_the_service(
     assert b"take_checkpoint()" not in prologue.script
 
 
-SERVER = OarServerAccess(timeout_s=15)
-CELL = GridEngineCellAccess(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+SERVER = OarServerAccessSettings(timeout_s=15)
+CELL = GridEngineCellAccessSettings(root="/r", cell="b", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
 
 
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from pytest_subprocess import FakeProcess
 
-from gridbridge.batch.gridengine import client_commands
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.batch.gridengine import sge_command_line_builders
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.program.pushed_job_end_receivers import (
     AGAIN_S,
     DIE_WITH_US,
@@ -22,7 +22,7 @@ from gridbridge.program.pushed_job_end_receivers import (
 from gridbridge.shell.retry import poll_until
 from tests.program.test_threads import without_room
 
-CELL = GridEngineCellAccess(
+CELL = GridEngineCellAccessSettings(
     root="/sge", cell="beta", qmaster_port="6454", execd_port="6455", binaries="/usr/lib/gridengine", timeout_s=10
 )
 QEVENT = (*DIE_WITH_US, "/usr/lib/gridengine/qevent")
@@ -38,7 +38,7 @@ def clock() -> SimpleNamespace:
 @pytest.fixture
 def push(tmp_path: Path, clock: SimpleNamespace, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
     fp.keep_last_process(True)
-    argv = client_commands.end_watcher_argv(CELL)
+    argv = sge_command_line_builders.end_watcher_argv(CELL)
     one = QeventJobEndReceiver(argv, CELL.command_environment(), LIMIT_PER_S, str(tmp_path), lambda: clock.now_s)
     yield one
     one.stop_receiving_job_ends()

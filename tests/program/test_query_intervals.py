@@ -12,7 +12,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult, query_interval_by_answer_time
 from gridbridge.program.threads_and_backoff import RepeatedBackgroundQuery
 from gridbridge.shell.clock import Clock
@@ -21,7 +21,7 @@ from tests.contract.waiting import until
 from tests.program.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-NOWHERE = GridEngineCellAccess(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+NOWHERE = GridEngineCellAccessSettings(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
 
 
 @pytest.mark.parametrize(

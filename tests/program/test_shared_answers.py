@@ -13,7 +13,11 @@ from gridbridge.model.cluster_snapshot import (
     QueueInstanceStatus,
 )
 from gridbridge.model.job_and_queue_states import UNSEEN
-from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
+from gridbridge.model.transfer_route import (
+    GridEngineCellAccessSettings,
+    OarServerAccessSettings,
+    parse_ssh_login_address,
+)
 from gridbridge.program import cluster_observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
@@ -103,15 +107,15 @@ def test_an_unreadable_answer_or_that_of_a_dry_run_is_not_used(site: Site) -> No
 
 
 def test_a_query_is_identified_by_all_of_its_parameters() -> None:
-    def cell(port: str, host: str = "") -> GridEngineCellAccess:
+    def cell(port: str, host: str = "") -> GridEngineCellAccessSettings:
         login = parse_ssh_login_address(host, "me")
         ports = {"qmaster_port": port, "execd_port": "2"}
-        return GridEngineCellAccess(root="/r", cell="b", binaries="/bin", timeout_s=1, login=login, **ports)
+        return GridEngineCellAccessSettings(root="/r", cell="b", binaries="/bin", timeout_s=1, login=login, **ports)
 
     identify, queues = cluster_observer.identify_cluster_query, ("transfer-a",)
     others = [
         *(identify(cell("2"), queues), identify(cell("1", "h"), queues), identify(cell("1"), ())),
-        identify(OarServerAccess(timeout_s=1), queues),
+        identify(OarServerAccessSettings(timeout_s=1), queues),
     ]
 
     assert identify(cell("1"), queues) == identify(cell("1"), queues)

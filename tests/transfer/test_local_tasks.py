@@ -11,7 +11,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from tests.builders.programs import write_program
 from tests.decisions.transfer.test_transfer_policy import a_transfer
@@ -177,7 +177,7 @@ def test_one_query_lists_all_jobs_that_wait_for_their_start_time_or_fails(client
 
 def test_one_query_returns_the_accounts_of_several_jobs(clients: Clients) -> None:
     ports = {"qmaster_port": "1", "execd_port": "2"}
-    cell = GridEngineCellAccess(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
+    cell = GridEngineCellAccessSettings(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
 
     told = query_job_accounts(cell, (ALTERED, GONE, DEFERRED))
 

@@ -124,7 +124,7 @@ LOOK_S = 1.0
 WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"
 
 
-class EmbeddedJobTimeLimitEnforcer:
+class EmbeddedJobWalltimeAndPreemptionEnforcer:
     """Enforces the walltime and the preemption of one running job."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:

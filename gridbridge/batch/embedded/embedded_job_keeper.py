@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from gridbridge.batch.embedded import embedded_job_control, embedded_job_processes, embedded_job_start
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_job_control import EmbeddedJobTimeLimitEnforcer
+from gridbridge.batch.embedded.embedded_job_control import EmbeddedJobWalltimeAndPreemptionEnforcer
 from gridbridge.batch.embedded.embedded_job_start import (
     SCRIPT,
     TMPDIR,
@@ -112,7 +112,7 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
 
     The process is reaped in the transaction, so that no other process gets the pid while the job counts as running.
     """
-    limits = EmbeddedJobTimeLimitEnforcer(database, job, child.pid)
+    limits = EmbeddedJobWalltimeAndPreemptionEnforcer(database, job, child.pid)
     _await_job_end(database, job, child, limits)
     embedded_job_start.run_embedded_queue_method(database, job, "epilog")
     end = None
@@ -134,7 +134,10 @@ def _supervise_job_until_end(database: EmbeddedJobStore, job: EmbeddedJob, child
 
 
 def _await_job_end(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedJobTimeLimitEnforcer
+    database: EmbeddedJobStore,
+    job: EmbeddedJob,
+    child: EmbeddedJobFirstProcess,
+    limits: EmbeddedJobWalltimeAndPreemptionEnforcer,
 ) -> None:
     """Wait until a job's first process has ended, without reaping the process.
 

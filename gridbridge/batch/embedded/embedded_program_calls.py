@@ -10,7 +10,7 @@ from gridbridge.model.job_request import (
     is_home_only_resource,
     split_property_and_sql_relation,
 )
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
@@ -22,7 +22,7 @@ OWN = "embedded"  # name of the queue whose jobs run in this cluster
 WALLTIME = "h_rt"
 
 
-def submit_held_job_argv(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
+def submit_held_job_argv(folder: EmbeddedClusterAccessSettings, spec: JobSpec) -> Argv:
     """Build the command that submits a held job (script on stdin); arrays enter no transfer queue."""
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
@@ -35,12 +35,12 @@ def _array_options(spec: JobSpec) -> Argv:
     return (*options, "--yields") if YIELDS in spec.request.types else options
 
 
-def embedded_program_command(folder: EmbeddedClusterAccess, *words: str) -> Argv:
+def embedded_program_command(folder: EmbeddedClusterAccessSettings, *words: str) -> Argv:
     return (folder.python or PYTHON, "-I", "-m", "gridbridge.batch.embedded", folder.folder, *words)
 
 
 def run_embedded_program(
-    folder: EmbeddedClusterAccess, *words: str, most_bytes: int = ANSWER_BYTES
+    folder: EmbeddedClusterAccessSettings, *words: str, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     argv = embedded_program_command(folder, *words)
     return run_program(argv, folder.command_environment(), folder.timeout_s, most_bytes=most_bytes)

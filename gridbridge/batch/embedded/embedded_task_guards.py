@@ -8,55 +8,57 @@ from gridbridge.batch.embedded.embedded_program_calls import run_embedded_progra
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_name import TransferAttemptId
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 
 
-def remove_home_start_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+def remove_home_start_guard(folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, guard: str) -> None:
     """Release a task from the hold that guards it."""
     submit.release_job(folder, local.local_job_or_task_id)
 
 
-def pin_and_release_task(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
+def pin_and_release_task(
+    folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, queue: str, guard: str
+) -> None:
     pin_job_to_queue(folder, local.local_job_or_task_id, queue)
     remove_home_start_guard(folder, local, guard)
 
 
-def set_home_start_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
+def set_home_start_guard(folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, guard: str) -> None:
     """Hold a task, so that it does not start again."""
     submit.hold_job(folder, local.local_job_or_task_id)
 
 
-def query_job_requests(folder: EmbeddedClusterAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+def query_job_requests(folder: EmbeddedClusterAccessSettings, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return no requests: an embedded cluster's job list shows every hold."""
     return {}
 
 
-def query_deferred_jobs(folder: EmbeddedClusterAccess) -> frozenset[int]:
+def query_deferred_jobs(folder: EmbeddedClusterAccessSettings) -> frozenset[int]:
     """Return no jobs: embedded jobs have no start time."""
     return frozenset()
 
 
 def keep_job_off_queues(
-    folder: EmbeddedClusterAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
+    folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
-def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
+def restore_queue_list(folder: EmbeddedClusterAccessSettings, local: TransferAttemptId) -> None:
     """Lift the restriction of a job to one queue."""
     pin_job_to_queue(folder, local.local_job_or_task_id, "")
 
 
 def require_runnable_at_home(
-    folder: EmbeddedClusterAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
+    folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
 def query_rerun_setting(
-    folder: EmbeddedClusterAccess,
+    folder: EmbeddedClusterAccessSettings,
     local: TransferAttemptId,
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
@@ -69,13 +71,13 @@ REFUSED = ""  # no name: embedded jobs have no context variables
 
 
 def keep_refused_job_home(
-    folder: EmbeddedClusterAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+    folder: EmbeddedClusterAccessSettings, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
     """Restrict a refused job to the queue `embedded`; return False if the queue has too few slots."""
     answer = run_embedded_program(folder, "stay", job, f"--reason={reason}")
     return answer.status != os.EX_DATAERR and bool(answer.require_success())
 
 
-def pin_job_to_queue(folder: EmbeddedClusterAccess, job: str, queue: str) -> None:
+def pin_job_to_queue(folder: EmbeddedClusterAccessSettings, job: str, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
     run_embedded_program(folder, "pin", job, f"--queue={queue}").require_success()

@@ -24,7 +24,7 @@ from gridbridge.model.jobs_and_accounting import (
 )
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_name import PREFIX
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 from gridbridge.shell.program_runs import LIST_BYTES
 
 QUEUE = "embedded"  # name of the queue whose jobs run in this cluster
@@ -32,7 +32,7 @@ OURS = f"{PREFIX}."
 
 
 def query_cluster_snapshot(
-    folder: EmbeddedClusterAccess,
+    folder: EmbeddedClusterAccessSettings,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
@@ -62,7 +62,7 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
-def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFacts:
+def query_cluster_facts(folder: EmbeddedClusterAccessSettings, _now: float) -> ClusterFacts:
     """Return the cluster's slots and gridbridge's version, or why the cluster does not answer."""
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
@@ -71,19 +71,19 @@ def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFa
     return ClusterFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.folder)
 
 
-def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
+def list_transfer_queues(folder: EmbeddedClusterAccessSettings) -> dict[str, int]:
     """Return the number of slots of each transfer queue."""
     _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 
 
-def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
+def query_job_end(folder: EmbeddedClusterAccessSettings, job_id: int, account: str) -> JobEnd | None:
     lines = parse_embedded_job_ends(_run_embedded_program_for_output(folder, "ended", str(job_id)))
     return _job_end_of_printed_lines(lines[0]) if lines and lines[0].account == account else None
 
 
 def query_array_ends(
-    folder: EmbeddedClusterAccess, arrays: Sequence[ArrayEndQuery]
+    folder: EmbeddedClusterAccessSettings, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return how array tasks ended: {account string of the array: {task index: end}}."""
     ends: dict[str, dict[int, JobEnd | None]] = {}
@@ -95,7 +95,7 @@ def query_array_ends(
     return ends
 
 
-def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def query_begun_indices(folder: EmbeddedClusterAccessSettings, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     _, listed = parse_embedded_cluster_and_jobs(_run_embedded_program_for_output(folder, "list"))
     living: dict[int, list[int]] = {}
@@ -120,12 +120,12 @@ def _job_end_of_printed_lines(line: PrintedEmbeddedJobEnd) -> JobEnd:
     )
 
 
-def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
+def query_array_limits(_: EmbeddedClusterAccessSettings) -> ClusterArrayLimits:
     """Return no limits: an embedded cluster does not limit arrays."""
     return ClusterArrayLimits()
 
 
-def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
+def query_job_details(folder: EmbeddedClusterAccessSettings, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account string and error message of a waiting or running job; empty for any other job."""
     _, listed = parse_embedded_cluster_and_jobs(_run_embedded_program_for_output(folder, "list", f"--job={job_id}"))
     return tuple(
@@ -141,7 +141,7 @@ def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAc
     )
 
 
-def query_requestable_names(_folder: EmbeddedClusterAccess) -> None:
+def query_requestable_names(_folder: EmbeddedClusterAccessSettings) -> None:
     """Return None: an embedded cluster checks resource names at submission."""
 
 
@@ -167,5 +167,5 @@ def _job_list_row_of_embedded_job(job: PrintedEmbeddedJob, host: str) -> Cluster
     )
 
 
-def _run_embedded_program_for_output(folder: EmbeddedClusterAccess, *words: str) -> bytes:
+def _run_embedded_program_for_output(folder: EmbeddedClusterAccessSettings, *words: str) -> bytes:
     return run_embedded_program(folder, *words, most_bytes=LIST_BYTES).require_success().stdout

@@ -15,7 +15,7 @@ from gridbridge.batch.embedded.embedded_program_calls import (
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 from gridbridge.shell.program_runs import CompletedProgram, run_program
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
@@ -30,7 +30,7 @@ WAITING = "waiting"
 ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmissionOutcome.LATER}
 
 
-def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissionResult:
+def submit_held_job(folder: EmbeddedClusterAccessSettings, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; failures are returned, never raised."""
     if reason := embedded_program_calls.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
@@ -52,29 +52,29 @@ def _parse_submit_answer(answer: CompletedProgram) -> JobSubmissionResult:
     )
 
 
-def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
+def find_held_job(folder: EmbeddedClusterAccessSettings, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job or array that has a given name; empty if there is no such job."""
     return next(iter(_find_jobs_by_name(folder, transfer, owner)), "")
 
 
-def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
+def find_duplicate_arrays(folder: EmbeddedClusterAccessSettings, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of a user's arrays with the submission name `transfer`, except `array` itself."""
     return [job for job in _find_jobs_by_name(folder, transfer, owner) if job != array]
 
 
-def _find_jobs_by_name(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, None]:
+def _find_jobs_by_name(folder: EmbeddedClusterAccessSettings, name: str, owner: str) -> dict[str, None]:
     jobs = _query_embedded_jobs(folder, f"--name={name}")
     ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
-def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
+def query_owner_and_account(folder: EmbeddedClusterAccessSettings, job: str) -> tuple[str, str]:
     """Return a job's owner and account string; both are empty if the job neither waits nor runs."""
     jobs = _query_embedded_jobs(folder, f"--job={job}")
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
-def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def query_live_indices(folder: EmbeddedClusterAccessSettings, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return each array's waiting and running indices; `arrays` maps ids to required account strings."""
     jobs = _query_embedded_jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
@@ -84,7 +84,7 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
     return {array: tuple(spans) for array, spans in indices.items()}
 
 
-def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
+def query_job_state(folder: EmbeddedClusterAccessSettings, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.job_and_queue_states import UNSEEN, JobState  # most transfers need no JobState
 
@@ -92,27 +92,27 @@ def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
-def rename_and_release(folder: EmbeddedClusterAccess, job: str, name: str) -> None:
+def rename_and_release(folder: EmbeddedClusterAccessSettings, job: str, name: str) -> None:
     run_embedded_program(folder, "release", job, f"--name={name}").require_success()
 
 
-def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name: str) -> None:
+def release_arrays(folder: EmbeddedClusterAccessSettings, arrays: tuple[str, ...], name: str) -> None:
     for array in arrays:
         run_embedded_program(folder, "release-array", array, f"--name={name}").require_success()
 
 
-def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
+def delete_array(folder: EmbeddedClusterAccessSettings, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
     _run_verb_ignoring_missing_job(folder, "delete-array", array)
 
 
-def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, indices: str) -> None:
+def delete_array_tasks(folder: EmbeddedClusterAccessSettings, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
     _run_verb_ignoring_missing_job(folder, "delete-array", array, f"--places={indices}")
 
 
 def hold_array_tasks(
-    folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
+    folder: EmbeddedClusterAccessSettings, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Hold array tasks; return the indices of the tasks that have not started and are now held."""
     for job in _array_tasks_at_indices(folder, array, name, indices):
@@ -122,54 +122,54 @@ def hold_array_tasks(
     return tuple(range(index, index + 1) for index in waiting)
 
 
-def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
+def release_array_tasks(folder: EmbeddedClusterAccessSettings, array: str, indices: tuple[range, ...]) -> None:
     for job in _query_embedded_jobs(folder):
         if job.array == array and any(int(job.place) in span for span in indices):
             _run_verb_ignoring_missing_job(folder, "release", job.id)
 
 
 def _array_tasks_at_indices(
-    folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
+    folder: EmbeddedClusterAccessSettings, array: str, name: str, indices: tuple[range, ...]
 ) -> list[PrintedEmbeddedJob]:
     jobs = _query_embedded_jobs(folder)
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
 
 
-def hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
+def hold_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     run_embedded_program(folder, "hold", job).require_success()
 
 
-def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
+def release_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     run_embedded_program(folder, "release", job).require_success()
 
 
-def prevent_job_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
+def prevent_job_restart(folder: EmbeddedClusterAccessSettings, job: str, request: JobRequest) -> None:
     """Raise ParseError: an embedded job has no start time."""
     raise ParseError(f"job {job}: embedded clusters support no start times")
 
 
-def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
+def restore_start_time(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     """Raise ParseError: embedded jobs have no start time."""
     raise ParseError(f"job {job}: embedded clusters support no start times")
 
 
-def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
+def suspend_or_hold_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error."""
     _run_verb_ignoring_missing_job(folder, "suspend", job)
 
 
-def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
+def resume_or_release_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     _run_verb_ignoring_missing_job(folder, "resume", job)
 
 
-def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
+def delete_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     """Delete a job; a missing job is no error."""
     _run_verb_ignoring_missing_job(folder, "delete", job)
 
 
-def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
+def query_job_request(folder: EmbeddedClusterAccessSettings, job: str) -> JobRequest:
     """Return an empty request, as embedded jobs request only slots; raise ParseError for an ended job."""
     if not _query_embedded_jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
@@ -182,16 +182,16 @@ def load_refused_job_marker() -> "ModuleType":
     return embedded_task_guards
 
 
-def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _host: str) -> str:
+def query_queue_limit(_folder: EmbeddedClusterAccessSettings, _queue: str, _name: str, _host: str) -> str:
     """Return an empty text: queues of an embedded cluster have no limits."""
     return ""
 
 
-def _query_embedded_jobs(folder: EmbeddedClusterAccess, *selection: str) -> list[PrintedEmbeddedJob]:
+def _query_embedded_jobs(folder: EmbeddedClusterAccessSettings, *selection: str) -> list[PrintedEmbeddedJob]:
     return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *selection).require_success().stdout)[1]
 
 
-def _run_verb_ignoring_missing_job(folder: EmbeddedClusterAccess, *words: str) -> None:
+def _run_verb_ignoring_missing_job(folder: EmbeddedClusterAccessSettings, *words: str) -> None:
     answer = run_embedded_program(folder, *words)
     if answer.status != os.EX_NOINPUT:
         answer.require_success()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits, qstat_xml_parser, submit
+from gridbridge.batch.gridengine import qconf_parser_and_edits, qstat_xml_parser, sge_command_line_builders, submit
 from gridbridge.batch.gridengine.cell_object_queries import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
 from gridbridge.batch.gridengine.job_request_parser import parse_job_request
 from gridbridge.batch.gridengine.status import query_qconf_names, query_qconf_object, run_client_in_utc
@@ -28,7 +28,7 @@ from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import Pairs
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 MOST_SHAPES = 100
 OF_QUEUE = "qc"
@@ -36,14 +36,16 @@ PER_JOB = "JOB"  # a job uses the requested amount once, whatever its number of 
 WILD = frozenset("*?[")  # wildcard characters in names of parallel environments (sge_types(1), wc_pe_name)
 
 
-def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
+def query_blocked_jobs(cell: GridEngineCellAccessSettings) -> CellRequestsAndResources:
     table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
     shown = ",".join((*table.names, "remote", BEST_EFFORT))
-    argv = client_commands.list_jobs_argv(cell, "-F", shown, "-r", "-u", "*", "-xml")
+    argv = sge_command_line_builders.list_jobs_argv(cell, "-F", shown, "-r", "-u", "*", "-xml")
     return parse_blocked_jobs(run_client_in_utc(cell, argv).require_success().stdout, table)
 
 
-def query_instances_able_to_run_job(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
+def query_instances_able_to_run_job(
+    cell: GridEngineCellAccessSettings, shortage: WaitingLocalRequest
+) -> frozenset[str]:
     """Return the queue instances that could run a job if all consumables were free.
 
     Returns none if the job's start time is in the future, or if its array runs its maximal number of tasks.

@@ -36,7 +36,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     parse_cell_queue,
 )
 from gridbridge.model.qconf_attribute_parser import parse_qconf_words
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell.program_runs import LIST_BYTES
 
 Texts: TypeAlias = Mapping[str, str]
@@ -66,7 +66,7 @@ ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</t
 REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
-def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
+def query_cell_configuration(cell: GridEngineCellAccessSettings, qstat: bytes) -> bytes:
     """Query a cell's configuration as a JSON table; raise CommandFailed or ParseError if a call fails."""
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
@@ -90,7 +90,9 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _query_job_identities(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
+def _query_job_identities(
+    cell: GridEngineCellAccessSettings, laid_out: CellConfiguration, qstat: bytes
+) -> dict[str, object]:
     """Query the project, group and checkpointing environment of jobs, if access lists depend on these."""
     accesses, answers = laid_out.all_access_lists, dict[str, object]()
     names_groups = False
@@ -108,7 +110,7 @@ def _query_job_identities(cell: GridEngineCellAccess, laid_out: CellConfiguratio
     return answers
 
 
-def _query_job_groups_and_checkpointing(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
+def _query_job_groups_and_checkpointing(cell: GridEngineCellAccessSettings, qstat: bytes) -> dict[int, tuple[str, str]]:
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     judgements = dict[int, tuple[str, str]]()
@@ -117,18 +119,18 @@ def _query_job_groups_and_checkpointing(cell: GridEngineCellAccess, qstat: bytes
     return judgements
 
 
-def _query_job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[str]) -> Iterator[bytes]:
+def _query_job_details_in_portions(cell: GridEngineCellAccessSettings, jobs: Sequence[str]) -> Iterator[bytes]:
     for start in range(0, len(jobs), AT_ONCE):
         yield query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE]))
 
 
-def _query_projects_by_job(cell: GridEngineCellAccess) -> dict[str, str]:
+def _query_projects_by_job(cell: GridEngineCellAccessSettings) -> dict[str, str]:
     argv = (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
     answer = run_client(cell, argv, most_bytes=LIST_BYTES).require_success().stdout
     return qstat_xml_parser.parse_projects_of_jobs(answer)
 
 
-def _query_array_concurrency_limits(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, int]:
+def _query_array_concurrency_limits(cell: GridEngineCellAccessSettings, qstat: bytes) -> dict[int, int]:
     jobs, caps = list(map(str, waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS])), dict[int, int]()
     for xml in _query_job_details_in_portions(cell, jobs):
         caps |= qstat_xml_parser.parse_array_concurrency_limits(xml)
@@ -292,7 +294,7 @@ NO_PROGRAM = 127
 GONE = b"do not exist"  # message of qrstat if all queried reservations have ended
 
 
-def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
+def query_advance_reserved_slots(cell: GridEngineCellAccessSettings) -> Mapping[str, int]:
     """Return the reserved slots of each queue instance; empty if the cell has no program qrstat."""
     program = f"{cell.binaries}/qrstat"
     try:

@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qstat_xml_parser
+from gridbridge.batch.gridengine import cell_configuration_reader, qstat_xml_parser, sge_command_line_builders
 from gridbridge.batch.gridengine.status import query_qconf_object, run_client_in_utc
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name
@@ -27,7 +27,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     WaitingJobGroup,
 )
 from gridbridge.model.transfer_name import WRAP
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 # files with the output of `qstat -u '*' -xml -f -r`, of `qhost -xml`, and of qconf and other commands as JSON
 QSTAT, QHOST, QCONF = "qstat.xml", "qhost.xml", "qconf.json"
@@ -41,10 +41,10 @@ NOTHING = CellConfiguration()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qhost
 
 
-def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[dict[str, bytes], str]:
+def query_demand_outputs(cell: GridEngineCellAccessSettings) -> tuple[dict[str, bytes], str]:
     """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host name."""
     qstat = (
-        run_client_in_utc(cell, client_commands.list_jobs_argv(cell, "-u", "*", "-xml", "-f", "-r"))
+        run_client_in_utc(cell, sge_command_line_builders.list_jobs_argv(cell, "-u", "*", "-xml", "-f", "-r"))
         .require_success()
         .stdout
     )

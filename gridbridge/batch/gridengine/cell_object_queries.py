@@ -28,7 +28,7 @@ from gridbridge.model.qconf_attribute_parser import (
 )
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, QconfComplexRow
 from gridbridge.model.site.site_check_facts import ClusterFacts
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell import local_host_facts
 
 AT_ONCE = 4  # number of simultaneous queries to a cell
@@ -49,7 +49,7 @@ PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages for a host without its own configuration
 
 
-def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
+def query_cluster_facts(cell: GridEngineCellAccessSettings, now: float) -> ClusterFacts:
     """Return the qmaster's version and clock offset, or why the qmaster does not answer."""
     try:
         master = read_acting_qmaster(cell)
@@ -66,7 +66,7 @@ def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), master=master, other_port=port)
 
 
-def count_batch_slots(cell: GridEngineCellAccess) -> int:
+def count_batch_slots(cell: GridEngineCellAccessSettings) -> int:
     """Return the number of slots in batch queues; slots of transfer and best-effort queues don't count."""
     transfers = {name for name, queue in query_queue_settings(cell).items() if is_transfer_queue(queue)}
     queues = query_queue_instances(cell, "")
@@ -75,7 +75,7 @@ def count_batch_slots(cell: GridEngineCellAccess) -> int:
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
-def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
+def read_remote_setup(cell: GridEngineCellAccessSettings, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
     """Return the cell's objects that transfers from a host involve; over ssh without queues and hosts."""
     if not cell.login:
         return read_home_setup(cell, of_host)
@@ -92,7 +92,7 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
     )
 
 
-def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
+def read_home_setup(cell: GridEngineCellAccessSettings, of_host: str) -> CellQconfSettings:
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         answers: dict[str, Future[Any]] = {
@@ -109,7 +109,7 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
     return CellQconfSettings(master=read_acting_qmaster(cell), complexes=complexes, **settings)
 
 
-def read_besteffort_queue_setup(cell: GridEngineCellAccess) -> BestEffortCellFacts:
+def read_besteffort_queue_setup(cell: GridEngineCellAccessSettings) -> BestEffortCellFacts:
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
@@ -124,35 +124,35 @@ def read_besteffort_queue_setup(cell: GridEngineCellAccess) -> BestEffortCellFac
     )
 
 
-def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
+def query_queue_settings(cell: GridEngineCellAccessSettings) -> Mapping[str, QconfSettings]:
     return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
 
 
-def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
+def query_queue_rerun_settings(cell: GridEngineCellAccessSettings, excluded: Container[str]) -> Mapping[str, str]:
     """Return each queue's `rerun`, except `excluded` and best-effort queues, which jobs must request."""
     usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 
 
-def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[QueueInstanceStatus, ...]:
+def query_queue_instances(cell: GridEngineCellAccessSettings, cluster: str) -> tuple[QueueInstanceStatus, ...]:
     return query_cluster_snapshot(cell, cluster, ())[0].queues
 
 
-def count_queue_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, int]:
+def count_queue_slots_on_host(cell: GridEngineCellAccessSettings, name: str) -> Mapping[str, int]:
     instances = query_queue_instances(cell, "")
     return {
         instance.queue_name: instance.slots_total for instance in instances if is_same_host(instance.host_name, name)
     }
 
 
-def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> float | None:
+def query_qmaster_clock_offset_s(cell: GridEngineCellAccessSettings, now: float) -> float | None:
     """Return the seconds by which the qmaster's clock (qping -info) is ahead of `now`; None if unknown."""
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), cell.qmaster_port, "qmaster", "1")
     answer = run_client(cell, argv)
     return qconf_parser_and_edits.parse_qmaster_clock_offset_s(answer.stdout, now)
 
 
-def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
+def find_other_qmaster_port(cell: GridEngineCellAccessSettings) -> int:
     """Return another port (settings.sh, services(5)) at which the qmaster answers; 0 if none answers."""
     text = local_host_facts.read_text_or_empty(f"{cell.root}/{cell.cell}/common/settings.sh")
     ports = dict.fromkeys(PORT.findall(text))
@@ -161,7 +161,7 @@ def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
     return next((int(port) for port in ports if port != cell.qmaster_port and _is_qmaster_at_port(cell, port)), 0)
 
 
-def _is_qmaster_at_port(cell: GridEngineCellAccess, port: str) -> bool:
+def _is_qmaster_at_port(cell: GridEngineCellAccessSettings, port: str) -> bool:
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), port, "qmaster", "1")
     try:
         return run_client(cell.with_time_limit(PROBE_S), argv).status == 0
@@ -169,7 +169,7 @@ def _is_qmaster_at_port(cell: GridEngineCellAccess, port: str) -> bool:
         return False
 
 
-def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
+def read_acting_qmaster(cell: GridEngineCellAccessSettings) -> str:
     """Return the host on which the qmaster runs (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
     if cell.login:
@@ -181,24 +181,24 @@ def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
         raise StateError(f"{path}: {error.strerror}; expected the cell's folder common/ on this host") from error
 
 
-def _query_parallel_environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
+def _query_parallel_environments(cell: GridEngineCellAccessSettings) -> Mapping[str, QconfSettings]:
     return {name: query_qconf_object_settings(cell, "-sp", name) for name in query_qconf_names(cell, "-spl")}
 
 
-def _query_gridbridge_user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
+def _query_gridbridge_user_lists(cell: GridEngineCellAccessSettings) -> Mapping[str, tuple[str, ...]]:
     ours = [name for name in query_qconf_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: query_qconf_object_settings(cell, "-su", name) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
-def _query_local_configuration_of_host(cell: GridEngineCellAccess, name: str) -> QconfSettings | None:
+def _query_local_configuration_of_host(cell: GridEngineCellAccessSettings, name: str) -> QconfSettings | None:
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
     return qconf_parser_and_edits.parse_object_attributes(answer.require_success().stdout)
 
 
-def _query_exec_host_settings(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
+def _query_exec_host_settings(cell: GridEngineCellAccessSettings, of_host: str) -> Mapping[str, QconfSettings]:
     hosts = {name.lower() for name in query_qconf_names(cell, "-sel")}
     present = (name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts)
     return {name: query_qconf_object_settings(cell, "-se", name) for name in present}
@@ -212,7 +212,7 @@ ALL = "global"
 
 
 def query_unrequested_consumables(
-    cell: GridEngineCellAccess, complexes: Iterable[QconfComplexRow]
+    cell: GridEngineCellAccessSettings, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return consumables that jobs use by default, each with its hosts; `global` is the whole cell."""
     names = [row.name for row in complexes if _is_consumable_used_without_request(row)]

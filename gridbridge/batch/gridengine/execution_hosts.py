@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
-from gridbridge.batch.gridengine.client_commands import host_queue_instances_argv
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
+from gridbridge.batch.gridengine.sge_command_line_builders import host_queue_instances_argv
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_qconf_names,
@@ -22,7 +22,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.qconf_attribute_parser import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 LIMIT_S = 60.0
 DISABLED = "d"  # state letter of a queue instance that qmod disabled; a calendar sets D
@@ -81,22 +81,22 @@ def has_execd_reported_load(data: bytes, host: str) -> bool:
     return bool(loads) and loads != [NOT_TOLD]
 
 
-def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[HostQueueInstance, ...]:
+def query_host_queue_instances(cell: GridEngineCellAccessSettings, host: str) -> tuple[HostQueueInstance, ...]:
     answer = run_client(cell, host_queue_instances_argv(cell, [host]))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
     return parse_host_queue_instances(answer.require_success().stdout)
 
 
-def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
+def is_execd_up(cell: GridEngineCellAccessSettings, host: str) -> bool:
     return has_execd_reported_load(run_client(cell, (f"{cell.binaries}/qhost", "-xml")).require_success().stdout, host)
 
 
-def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
+def list_execution_hosts(cell: GridEngineCellAccessSettings) -> tuple[str, ...]:
     return query_qconf_names(cell, "-sel")
 
 
-def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
+def add_execution_host(cell: GridEngineCellAccessSettings, host: str) -> None:
     """Add a host as administrative host and as execution host, so that its daemon can register."""
     if host not in query_qconf_names(cell, "-sh"):
         _run_qconf(cell, "-ah", host)
@@ -106,30 +106,30 @@ def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
         run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-Ae", "/dev/stdin"), text).require_success()
 
 
-def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
+def set_host_complex_values(cell: GridEngineCellAccessSettings, host: str, values: tuple[tuple[str, str], ...]) -> None:
     text = ",".join(f"{name}={value}" for name, value in values)
     if text and query_qconf_object_settings(cell, "-se", host).get("complex_values") != text:
         _run_qconf(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
-def add_host_to_group(cell: GridEngineCellAccess, host: str, group: str) -> None:
+def add_host_to_group(cell: GridEngineCellAccessSettings, host: str, group: str) -> None:
     if host not in _query_host_group_members(cell, group):
         _run_qconf(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
 
-def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None:
+def add_host_to_queue(cell: GridEngineCellAccessSettings, host: str, queue: str) -> None:
     """Add a host by name to a queue, unless the queue already has the host."""
     if queue not in (instance.queue for instance in query_host_queue_instances(cell, host)):
         _run_qconf(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
-def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
+def set_queue_slots(cell: GridEngineCellAccessSettings, host: str, queue: str, slots: int) -> None:
     setting = query_qconf_object_settings(cell, "-sq", queue).get("slots", "")
     if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
         _run_qconf(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
-def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Iterable[str]) -> None:
+def place_host_last_in_queues(cell: GridEngineCellAccessSettings, host: str, queues: Iterable[str]) -> None:
     """Give a host without seq_no a high one, so that jobs use it last (queue_sort_method seqno)."""
     numbers = {
         settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
@@ -159,12 +159,14 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
     return min(free, last) if last > first else None
 
 
-def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
+def disable_host_queues(cell: GridEngineCellAccessSettings, host: str) -> None:
     """Disable all queue instances of a host; raise CommandFailed if a queue instance stays enabled."""
     _enable_or_disable_host_queues(cell, host, "-d", is_disabled=True)
 
 
-def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
+def enable_host_queues(
+    cell: GridEngineCellAccessSettings, host: str, closed: frozenset[str] = NO_QUEUES
+) -> tuple[str, ...]:
     """Enable a host's queue instances except in `closed` queues; return the `closed` ones still disabled.
 
     Suspended best-effort instances are resumed first. Raises CommandFailed if an instance stays disabled.
@@ -178,7 +180,7 @@ def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[
 
 
 def _enable_or_disable_host_queues(
-    cell: GridEngineCellAccess, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
+    cell: GridEngineCellAccessSettings, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
 
     def wrong() -> list[str]:
@@ -196,17 +198,17 @@ def _enable_or_disable_host_queues(
         raise CommandFailed(argv, answer.status, b"", b"qmod did not change the state of a queue instance")
 
 
-def suspend_queue_instance(cell: GridEngineCellAccess, host: str, queue: str) -> None:
+def suspend_queue_instance(cell: GridEngineCellAccessSettings, host: str, queue: str) -> None:
     """Suspend a queue instance, which preempts its tasks."""
     run_client(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).require_success()
 
 
-def reschedule_instance_tasks(cell: GridEngineCellAccess, host: str, queue: str) -> None:
+def reschedule_instance_tasks(cell: GridEngineCellAccessSettings, host: str, queue: str) -> None:
     """Restart the rerunnable tasks of a queue instance on other hosts."""
     run_client(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
 
 
-def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
+def remove_host_from_queues(cell: GridEngineCellAccessSettings, host: str) -> None:
     """Remove a host from all queues: first the host's settings, then the host's name."""
     for queue in query_all_queue_settings(cell):
         if any(where == host for value in queue.values() for where, _ in parse_qconf_values_by_host(value).others):
@@ -215,24 +217,24 @@ def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
             _run_qconf(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
 
 
-def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
+def remove_host_from_groups(cell: GridEngineCellAccessSettings, host: str) -> None:
     for group in query_qconf_names(cell, "-shgrpl"):
         if host in _query_host_group_members(cell, group):
             _run_qconf(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
-def remove_admin_and_submit_host(cell: GridEngineCellAccess, host: str) -> None:
+def remove_admin_and_submit_host(cell: GridEngineCellAccessSettings, host: str) -> None:
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in query_qconf_names(cell, listed):
             _run_qconf(cell, option, host)
 
 
-def stop_execd(cell: GridEngineCellAccess, host: str) -> None:
+def stop_execd(cell: GridEngineCellAccessSettings, host: str) -> None:
     """Stop a host's execution daemon; a stopped daemon is no error."""
     run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-ke", host))
 
 
-def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
+def remove_execution_host(cell: GridEngineCellAccessSettings, host: str) -> str:
     """Remove an execution host; return a message if the host is still in use, else an empty text."""
     if host in list_execution_hosts(cell):
         answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-de", host))
@@ -245,11 +247,11 @@ def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
     return f"{host} is still an execution host" if host in list_execution_hosts(cell) else ""
 
 
-def _query_host_group_members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
+def _query_host_group_members(cell: GridEngineCellAccessSettings, group: str) -> tuple[str, ...]:
     return parse_qconf_words(query_qconf_object_settings(cell, "-shgrp", group).get("hostlist", ""))
 
 
-def _run_qconf(cell: GridEngineCellAccess, *options: str) -> None:
+def _run_qconf(cell: GridEngineCellAccessSettings, *options: str) -> None:
     run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).require_success()
 
 
@@ -259,7 +261,7 @@ COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
 VALUES = "complex_values"
 
 
-def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
+def query_host_tags(cell: GridEngineCellAccessSettings) -> Mapping[str, tuple[str, ...]]:
     """Return all hosts' tags (complex gb_tags), kept while a host is off and deleted with the host."""
     return parse_cell_host_tags(
         run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).require_success().stdout
@@ -271,7 +273,7 @@ def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
 
 
-def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
+def replace_host_tags(cell: GridEngineCellAccessSettings, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; raise CommandFailed if the cell refuses the change."""
     complexes = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc"))
     if NAME not in complexes:

@@ -5,11 +5,11 @@ The check assumes an empty cell. `qalter -w v` skips running jobs and changes a 
 
 from collections.abc import Iterable
 
-from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine import sge_command_line_builders
+from gridbridge.batch.gridengine.sge_command_line_builders import Argv
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_client
 from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 REFUSED = f"{OURS}refused"  # name of the context variable that says why remote clusters refused a job
 REASON_CHARACTERS = 300
@@ -19,7 +19,7 @@ SCRIPT = b"true\n"
 
 
 def keep_refused_job_home(
-    cell: GridEngineCellAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+    cell: GridEngineCellAccessSettings, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
     """Mark a refused job, which then stays at home; return False if no local queue could run the job."""
     for hard, queues in variants:
@@ -36,7 +36,7 @@ def replace_resources_and_queues(own: JobRequest, hard: Pairs | None, queues: st
     return own.with_changes(queues=own.queues if queues is None else queues, **conditions)
 
 
-def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
+def could_run_at_home(cell: GridEngineCellAccessSettings, request: JobRequest) -> bool:
     """Say whether a local queue could run a request in an empty cell; raise CommandFailed if unknown."""
     answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
     words = answer.stderr + answer.stdout
@@ -55,21 +55,21 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
     return could_run_at_home(cell, request.with_changes(hard=conditions))
 
 
-def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
+def verify_request_command(cell: GridEngineCellAccessSettings, request: JobRequest) -> Argv:
     """Build the qsub command that checks a request; `-clear` comes first, as it cancels an earlier `-w`."""
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()
     options += ("-ckpt", request.checkpoint) if request.checkpoint else ()
-    options += client_commands.qsub_resource_options("-hard", request.hard)
+    options += sge_command_line_builders.qsub_resource_options("-hard", request.hard)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
 def mark_refused_job_command(
-    cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+    cell: GridEngineCellAccessSettings, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
     """Build the command that replaces a refused job's resources and queues; `qstat -j` shows `reason`."""
-    options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
+    options: Argv = sge_command_line_builders.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
     note = "".join(" " if character in "\n\t" else ";" if character == "," else character for character in reason)
     note = f"{REFUSED}={note[:REASON_CHARACTERS]}"

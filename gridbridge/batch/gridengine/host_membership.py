@@ -15,7 +15,7 @@ from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.local_host_facts import resolve_host_address
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineHostMembership:
-    cell: GridEngineCellAccess
+    cell: GridEngineCellAccessSettings
     preparing: NewMachineBootstrap
     root: Callable[..., None] = field(default=run_gridbridge_as_root)
     clock: Clock = field(default_factory=Clock)
@@ -188,6 +188,8 @@ class GridEngineHostMembership:
                 execution_hosts.add_host_to_queue(self.cell, node.name, queue)
 
 
-def make_host_membership(settings: MachineBootstrapSection, cluster: GridEngineCellAccess) -> GridEngineHostMembership:
+def make_host_membership(
+    settings: MachineBootstrapSection, cluster: GridEngineCellAccessSettings
+) -> GridEngineHostMembership:
     cell = cluster.with_time_limit(execution_hosts.LIMIT_S)
     return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=settings, cell=cell))

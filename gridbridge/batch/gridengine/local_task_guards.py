@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gridbridge.batch.gridengine import cell_object_queries, home_job_runnability_check, submit
-from gridbridge.batch.gridengine.client_commands import STAYS
+from gridbridge.batch.gridengine.sge_command_line_builders import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE
 from gridbridge.batch.gridengine.submit import query_deferred_jobs as query_deferred_jobs
 from gridbridge.batch.gridengine.submit import query_job_requests as query_job_requests
@@ -14,12 +14,12 @@ from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_messages_in_spool import shorten_reason_for_storage
 from gridbridge.model.transfer_name import TransferAttemptId
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 _log = logging.getLogger(__name__)
 
 
-def remove_home_start_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+def remove_home_start_guard(cell: GridEngineCellAccessSettings, local: TransferAttemptId, guard: str) -> None:
     if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
         _log_overwritten_context(local, OWN_START, odd, "the stored value is no start time: the job may start at once")
@@ -27,7 +27,7 @@ def remove_home_start_guard(cell: GridEngineCellAccess, local: TransferAttemptId
         submit.release_job(cell, local.local_job_or_task_id)
 
 
-def pin_and_release_task(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
+def pin_and_release_task(cell: GridEngineCellAccessSettings, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to a transfer queue, save its queue list in its context, and release the task."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
@@ -41,7 +41,7 @@ def pin_and_release_task(cell: GridEngineCellAccess, local: TransferAttemptId, q
     remove_home_start_guard(cell, local, guard)
 
 
-def set_home_start_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
+def set_home_start_guard(cell: GridEngineCellAccessSettings, local: TransferAttemptId, guard: str) -> None:
     """Guard a task by a far start time, or by a hold that the job's context notes for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
@@ -52,7 +52,7 @@ def set_home_start_guard(cell: GridEngineCellAccess, local: TransferAttemptId, g
 
 
 def keep_job_off_queues(
-    cell: GridEngineCellAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
+    cell: GridEngineCellAccessSettings, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
     job = str(local.job)
     own = submit.query_job_request(cell, job)
@@ -64,7 +64,7 @@ def keep_job_off_queues(
     submit.pin_job_to_queue(cell, job, queues, remember=own.owner_requested_queues or ANY_QUEUE)
 
 
-def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> None:
+def restore_queue_list(cell: GridEngineCellAccessSettings, local: TransferAttemptId) -> None:
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     context = dict(request.context)
@@ -75,7 +75,7 @@ def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> 
 
 
 def require_runnable_at_home(
-    cell: GridEngineCellAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
+    cell: GridEngineCellAccessSettings, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     own = submit.query_job_request(cell, str(local.job))
     requests = (
@@ -86,7 +86,7 @@ def require_runnable_at_home(
 
 
 def query_rerun_setting(
-    cell: GridEngineCellAccess,
+    cell: GridEngineCellAccessSettings,
     local: TransferAttemptId,
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],

@@ -10,7 +10,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.fixed_paths import BOOTSTRAP
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell import safe_files
 from gridbridge.shell.local_host_facts import resolve_host_address, this_host_name
 from gridbridge.shell.program_runs import quote_for_sh
@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 16  # size limit of a step's script, and of the mounts file
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachineBootstrap:
     settings: MachineBootstrapSection
-    cell: GridEngineCellAccess
+    cell: GridEngineCellAccessSettings
     port: int = 22
     folder: str = BOOTSTRAP
 

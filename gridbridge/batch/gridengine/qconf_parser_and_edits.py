@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from shlex import quote
 
-from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine.sge_command_line_builders import Argv
 from gridbridge.errors import ParseError
 from gridbridge.model.qconf_attribute_parser import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # line folds of old qconf versions, which ignore SGE_SINGLE_LINE
 # columns of the table of resources (complex(5))
@@ -25,7 +25,7 @@ RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
 LISTS = {"manager": "m", "operator": "o", "submit": "s", "admin": "h"}
 
 
-def qconf_command(cell: GridEngineCellAccess, *options: str) -> Argv:
+def qconf_command(cell: GridEngineCellAccessSettings, *options: str) -> Argv:
     return (f"{cell.binaries}/qconf", *options)
 
 
@@ -65,7 +65,7 @@ def setup_edit_shell_line(edit: SetupEdit) -> str:
     return RENDERERS[edit.verb](edit)
 
 
-def cell_environment_shell_line(cell: GridEngineCellAccess) -> str:
+def cell_environment_shell_line(cell: GridEngineCellAccessSettings) -> str:
     """Return the sh line that exports the variables by which qconf finds a cell."""
     words = (
         f"SGE_ROOT={quote(cell.root)}",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.batch.gridengine import client_commands, qconf_parser_and_edits
+from gridbridge.batch.gridengine import qconf_parser_and_edits, sge_command_line_builders
 from gridbridge.batch.gridengine.accounting_record_parser import (
     job_end_of_accounting_record,
     parse_accounting_records,
@@ -35,7 +35,7 @@ from gridbridge.model.jobs_and_accounting import (
 from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
 from gridbridge.model.qconf_attribute_parser import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # name of a parallel environment or host in pe_list (queue_conf(5))
@@ -48,7 +48,7 @@ Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # {index: how the task ende
 
 
 def query_cluster_snapshot(
-    cell: GridEngineCellAccess,
+    cell: GridEngineCellAccessSettings,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
@@ -56,7 +56,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot, dated before the query, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = run_client_in_utc(cell, client_commands.show_cell_status_argv(cell)).require_success()
+    answer = run_client_in_utc(cell, sge_command_line_builders.show_cell_status_argv(cell)).require_success()
     took_s = time.monotonic() - began
     snapshot = parse_cluster_snapshot(
         answer.stdout,
@@ -70,7 +70,7 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
-def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
+def query_job_end(cell: GridEngineCellAccessSettings, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown.
 
     Raises ConflictingRemoteJobEnds for contradicting records. A parallel job's own record follows its parts'.
@@ -83,7 +83,7 @@ def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobE
     return end
 
 
-def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
+def query_array_ends(cell: GridEngineCellAccessSettings, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
     """Return how array tasks ended: {array's account string: {task index: end}}.
 
     An end is None if the records contradict each other, because any record may be forged.
@@ -108,10 +108,10 @@ def _job_ends_by_task(records: Iterable[JobRunAccounting]) -> Ends:
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
-def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def query_begun_indices(cell: GridEngineCellAccessSettings, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of each array's running tasks; `qstat -j` shows no waiting tasks."""
     answer = run_client_in_utc(
-        cell, client_commands.show_job_detail_argv(cell, ",".join(map(str, arrays)))
+        cell, sge_command_line_builders.show_job_detail_argv(cell, ",".join(map(str, arrays)))
     ).require_success()
     return {
         detail.job_id: frozenset(detail.begun)
@@ -120,7 +120,7 @@ def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -
     }
 
 
-def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
+def query_array_limits(cell: GridEngineCellAccessSettings) -> ClusterArrayLimits:
     """Return the cell's limits on array jobs (sge_conf(5): max_aj_tasks, max_aj_instances)."""
     settings = query_qconf_object_settings(cell, "-sconf")
     limits = {name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()}
@@ -143,12 +143,12 @@ def _parse_accounting_flush_s(reporting: str) -> float:
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
-def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    answer = run_client_in_utc(cell, client_commands.show_job_detail_argv(cell, str(job_id)))
+def query_job_details(cell: GridEngineCellAccessSettings, job_id: int) -> tuple[JobAccountAndErrors, ...]:
+    answer = run_client_in_utc(cell, sge_command_line_builders.show_job_detail_argv(cell, str(job_id)))
     return parse_job_accounts_and_errors(answer.require_success().stdout)
 
 
-def query_requestable_names(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
+def query_requestable_names(cell: GridEngineCellAccessSettings) -> NamesOfferedByCluster:
     table = qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_qconf_names(cell, "-spl"))
@@ -166,7 +166,7 @@ def _names_and_shortcuts_of_resources(rows: Iterable[QconfComplexRow]) -> frozen
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
-def _query_allocation_rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator[str]:
+def _query_allocation_rules(cell: GridEngineCellAccessSettings, environments: frozenset[str]) -> Iterator[str]:
     """Yield NAME=ALLOCATION_RULE for each parallel environment that a local queue uses (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
@@ -176,15 +176,15 @@ def _query_allocation_rules(cell: GridEngineCellAccess, environments: frozenset[
             yield f"{name}={environment.get('allocation_rule', '')}"
 
 
-def query_qconf_object(cell: GridEngineCellAccess, *options: str) -> bytes:
+def query_qconf_object(cell: GridEngineCellAccessSettings, *options: str) -> bytes:
     return run_client(cell, qconf_parser_and_edits.qconf_command(cell, *options)).require_success().stdout
 
 
-def query_qconf_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
+def query_qconf_object_settings(cell: GridEngineCellAccessSettings, *options: str) -> QconfSettings:
     return qconf_parser_and_edits.parse_object_attributes(query_qconf_object(cell, *options))
 
 
-def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
+def query_all_queue_settings(cell: GridEngineCellAccessSettings) -> tuple[QconfSettings, ...]:
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_qconf_names(cell, "-sql"):
         return ()
@@ -192,7 +192,7 @@ def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings,
     return tuple(settings for settings in shown if "qname" in settings)
 
 
-def query_qconf_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
+def query_qconf_names(cell: GridEngineCellAccessSettings, option: str) -> tuple[str, ...]:
     """Return a list of names from qconf, which reports an empty list as an error."""
     answer = run_client(cell, qconf_parser_and_edits.qconf_command(cell, option))
     message = answer.stdout + answer.stderr
@@ -201,7 +201,7 @@ def query_qconf_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...
     return qconf_parser_and_edits.parse_name_list(answer.require_success().stdout)
 
 
-def run_client_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
+def run_client_in_utc(cell: GridEngineCellAccessSettings, argv: sge_command_line_builders.Argv) -> CompletedProgram:
     """Run a client program in UTC, because client programs print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
@@ -248,7 +248,7 @@ def _statuses_and_signals_of_ends(ends: Sequence[JobEnd]) -> set[tuple[int | Non
     return {(end.exit_status, end.signal) for end in ends}
 
 
-def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[JobRunAccounting, ...]:
+def query_accounting_records(cell: GridEngineCellAccessSettings, job_id: int) -> tuple[JobRunAccounting, ...]:
     """Return the records of all tasks and runs of a job; raise CommandFailed for an unreadable file."""
     answer = run_client_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
     is_empty = b"no jobs running since startup" in answer.stdout
@@ -257,12 +257,12 @@ def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[J
     return parse_accounting_records(answer.require_success().stdout, zone=UTC)
 
 
-def _search_accounting_files(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
+def _search_accounting_files(cell: GridEngineCellAccessSettings, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
-            argv = client_commands.search_rotated_accounting_argv(cell, accounts, int(since.timestamp()))
+            argv = sge_command_line_builders.search_rotated_accounting_argv(cell, accounts, int(since.timestamp()))
             return run_client(cell, argv, most_bytes=LIST_BYTES)
         except CommandFailed as error:
             _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))
-    return run_client(cell, client_commands.search_accounting_argv(cell, accounts), most_bytes=LIST_BYTES)
+    return run_client(cell, sge_command_line_builders.search_accounting_argv(cell, accounts), most_bytes=LIST_BYTES)

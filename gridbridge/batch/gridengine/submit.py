@@ -8,14 +8,14 @@ from gridbridge.batch.batch_submission_outcome import (
     JobSubmissionResult,
     failed_submission_result,
 )
-from gridbridge.batch.gridengine import client_commands, job_request_parser
-from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine import job_request_parser, sge_command_line_builders
+from gridbridge.batch.gridengine.sge_command_line_builders import Argv
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import PREFIX
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.job_request import OWN_START, JobRequest, JobSpec, Pairs
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
@@ -60,16 +60,18 @@ DELETED = b"has deleted job"  # qdel's answer for a waiting job
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionResult:
+def submit_held_job(cell: GridEngineCellAccessSettings, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job, preemptible only if there are best-effort queues; return failures, never raise."""
-    if reason := client_commands.explain_request_refusal(spec.request):
+    if reason := sge_command_line_builders.explain_request_refusal(spec.request):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
-        answer = run_client(cell, client_commands.submit_held_job_argv(cell, spec), spec.script, mark=mark)
+        answer = run_client(cell, sge_command_line_builders.submit_held_job_argv(cell, spec), spec.script, mark=mark)
         if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
-            ordinary = client_commands.replace_preemptible_by_lowest_priority(spec)
-            answer = run_client(cell, client_commands.submit_held_job_argv(cell, ordinary), spec.script, mark=mark)
+            ordinary = sge_command_line_builders.replace_preemptible_by_lowest_priority(spec)
+            answer = run_client(
+                cell, sge_command_line_builders.submit_held_job_argv(cell, ordinary), spec.script, mark=mark
+            )
     except CommandFailed as error:
         return failed_submission_result(error)
     return _parse_qsub_answer(answer)
@@ -101,23 +103,25 @@ def _first_error_line_of_qsub(words: bytes) -> str:
     return (errors or telling or ["qsub printed no reason"])[0]
 
 
-def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
+def find_held_job(cell: GridEngineCellAccessSettings, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job that was submitted under a given name; empty if there is none."""
     return str(min(_find_jobs_by_submission_name(cell, transfer, owner), default=""))
 
 
-def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
+def find_duplicate_arrays(cell: GridEngineCellAccessSettings, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of a user's arrays with the submission name `transfer`, except `array` itself."""
     return [str(job) for job in _find_jobs_by_submission_name(cell, transfer, owner) if str(job) != array]
 
 
-def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
+def _find_jobs_by_submission_name(cell: GridEngineCellAccessSettings, transfer: str, owner: str) -> list[int]:
     """Return the ids of a user's jobs that were submitted under a name.
 
     Only the user's jobs are queried: other users' jobs could make the output of `qstat -j NAME` too large.
     A renamed array is found by a variable SGE_O_*, which qalter can't remove (measured: 8.1.9).
     """
-    listed = run_client(cell, client_commands.list_jobs_argv(cell, "-u", owner, "-xml")).require_success().stdout
+    listed = (
+        run_client(cell, sge_command_line_builders.list_jobs_argv(cell, "-u", owner, "-xml")).require_success().stdout
+    )
     shown = query_job_details_xml(cell, job_request_parser.parse_job_ids_by_name(listed, transfer, owner))
     jobs = {number for number, job in shown if job_request_parser.parse_owner_and_account(job) == (owner, transfer)}
     if transfer.startswith(OF_ARRAY):
@@ -128,7 +132,7 @@ def _find_jobs_by_submission_name(cell: GridEngineCellAccess, transfer: str, own
     return sorted(jobs)
 
 
-def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, str]:
+def query_owner_and_account(cell: GridEngineCellAccessSettings, job: str) -> tuple[str, str]:
     """Return a job's owner and account string; both are empty if the job does not exist."""
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
@@ -136,12 +140,12 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
     return job_request_parser.parse_owner_and_account(xml)
 
 
-def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def query_live_indices(cell: GridEngineCellAccessSettings, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     return job_request_parser.parse_array_indices_in_job_list(_query_own_jobs_xml(cell), arrays)
 
 
 def hold_array_tasks(
-    cell: GridEngineCellAccess, array: str, _name: str, indices: tuple[range, ...]
+    cell: GridEngineCellAccessSettings, array: str, _name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
     """Put a user hold on array tasks; return the indices of all waiting tasks that are held."""
     for tasks in _task_ranges_in_portions(array, indices):
@@ -151,7 +155,7 @@ def hold_array_tasks(
     ]
 
 
-def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
+def release_array_tasks(cell: GridEngineCellAccessSettings, array: str, indices: tuple[range, ...]) -> None:
     for tasks in _task_ranges_in_portions(array, indices):
         release_job(cell, tasks, gone_is_fine=True)
 
@@ -162,16 +166,16 @@ def _task_ranges_in_portions(array: str, indices: tuple[range, ...]) -> "Iterato
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
 
 
-def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
+def query_job_request(cell: GridEngineCellAccessSettings, job: str) -> JobRequest:
     return job_request_parser.parse_job_request(query_job_xml(cell, job))
 
 
-def query_job_requests(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+def query_job_requests(cell: GridEngineCellAccessSettings, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return the requests of several jobs with one query; jobs that no longer exist are left out."""
     return {number: job_request_parser.parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
-def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, str]:
+def query_job_accounts(cell: GridEngineCellAccessSettings, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the account strings of several jobs with one query; jobs that no longer exist are left out."""
     return {
         number: job_request_parser.parse_owner_and_account(part)[1]
@@ -179,7 +183,7 @@ def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dic
     }
 
 
-def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
+def query_job_details_xml(cell: GridEngineCellAccessSettings, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
     """Yield each job's id and output of `qstat -j -xml`; raise ParseError if the output is incomplete."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
         xml = query_job_xml(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
@@ -191,11 +195,11 @@ def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> 
                 yield int(number), JOB_NUMBER + part
 
 
-def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
-    return run_client(cell, client_commands.show_job_detail_argv(cell, job)).require_success().stdout
+def query_job_xml(cell: GridEngineCellAccessSettings, job: str) -> bytes:
+    return run_client(cell, sge_command_line_builders.show_job_detail_argv(cell, job)).require_success().stdout
 
 
-def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
+def query_deferred_jobs(cell: GridEngineCellAccessSettings) -> frozenset[int]:
     """Return the ids of jobs that wait for their start time; raise ParseError for a truncated answer."""
     xml = run_client(cell, (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")).require_success().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
@@ -204,76 +208,78 @@ def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
     return frozenset(int(number) for number in numbers if number.isdigit())
 
 
-def hold_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
+def hold_job(cell: GridEngineCellAccessSettings, job: str, gone_is_fine: bool = False) -> None:
     _run_client_or_raise(cell, "qalter", "-h", "u", job, gone_is_fine=gone_is_fine)
 
 
-def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
+def release_job(cell: GridEngineCellAccessSettings, job: str, gone_is_fine: bool = False) -> None:
     _run_client_or_raise(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
 
 
-def prevent_job_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
+def prevent_job_restart(cell: GridEngineCellAccessSettings, job: str, request: JobRequest) -> None:
     run_client(
-        cell, client_commands.defer_restart_argv(cell, job, request.owner_requested_start), zone=UTC
+        cell, sge_command_line_builders.defer_restart_argv(cell, job, request.owner_requested_start), zone=UTC
     ).require_success()
 
 
-def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
+def restore_start_time(cell: GridEngineCellAccessSettings, job: str) -> str:
     """Restore a saved start time unless a user set another; return the saved text if it is invalid."""
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
         run_client(
-            cell, client_commands.restore_start_time_argv(cell, job, request.owner_requested_start), zone=UTC
+            cell, sge_command_line_builders.restore_start_time_argv(cell, job, request.owner_requested_start), zone=UTC
         ).require_success()
     return request.invalid_start_time
 
 
-def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
+def rename_and_release(cell: GridEngineCellAccessSettings, job: str, name: str) -> None:
     _run_client_or_raise(cell, "qalter", "-N", name, "-h", "U", job)
 
 
-def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: str) -> None:
+def release_arrays(cell: GridEngineCellAccessSettings, arrays: tuple[str, ...], name: str) -> None:
     """Release and rename held arrays in one request."""
     rename_and_release(cell, ",".join(arrays), name)
 
 
-def delete_array(cell: GridEngineCellAccess, array: str) -> None:
+def delete_array(cell: GridEngineCellAccessSettings, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
     _run_client_or_raise(cell, "qdel", array, gone_is_fine=True)
 
 
-def delete_array_tasks(cell: GridEngineCellAccess, array: str, _name: str, indices: str) -> None:
+def delete_array_tasks(cell: GridEngineCellAccessSettings, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
     _run_client_or_raise(cell, "qdel", array, "-t", indices, gone_is_fine=True)
 
 
 def pin_job_to_queue(
-    cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
+    cell: GridEngineCellAccessSettings, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> None:
     """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
-    run_client(cell, client_commands.pin_to_queue_argv(cell, job, queue, remember, hard)).require_success()
+    run_client(cell, sge_command_line_builders.pin_to_queue_argv(cell, job, queue, remember, hard)).require_success()
 
 
-def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
+def restore_queue_list(cell: GridEngineCellAccessSettings, job: str, queues: str, hard: Pairs | None = None) -> str:
     """Restore a job's queue list; if a queue of it is gone, allow any queue and return the list."""
-    answer = run_client(cell, client_commands.restore_queue_list_argv(cell, job, queues, hard))
+    answer = run_client(cell, sge_command_line_builders.restore_queue_list_argv(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
-        run_client(cell, client_commands.restore_queue_list_argv(cell, job, ANY_QUEUE, hard)).require_success()
+        run_client(
+            cell, sge_command_line_builders.restore_queue_list_argv(cell, job, ANY_QUEUE, hard)
+        ).require_success()
         return queues
     answer.require_success()
     return ""
 
 
-def alter_job(cell: GridEngineCellAccess, job: str, options: Argv) -> None:
+def alter_job(cell: GridEngineCellAccessSettings, job: str, options: Argv) -> None:
     _run_client_or_raise(cell, "qalter", *options, job)
 
 
-def delete_job(cell: GridEngineCellAccess, job: str) -> None:
+def delete_job(cell: GridEngineCellAccessSettings, job: str) -> None:
     """Delete a job; a missing job is no error."""
     _run_client_or_raise(cell, "qdel", job, gone_is_fine=True)
 
 
-def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
+def delete_waiting_job(cell: GridEngineCellAccessSettings, job: str) -> bool | None:
     """Delete a job; return whether the job was waiting, or None if the job does not exist."""
     answer = run_client(cell, (f"{cell.binaries}/qdel", job))
     words = answer.stdout + answer.stderr
@@ -283,7 +289,7 @@ def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
     return DELETED in words
 
 
-def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
+def suspend_or_hold_job(cell: GridEngineCellAccessSettings, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error.
 
     The hold comes first, so that a waiting job can't start any more.
@@ -295,7 +301,7 @@ def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
         _run_client_or_raise(cell, "qmod", "-sj", job, gone_is_fine=True)
 
 
-def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
+def resume_or_release_job(cell: GridEngineCellAccessSettings, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error.
 
     A suspended job without a user hold was suspended by another user, and stays suspended.
@@ -306,7 +312,7 @@ def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
     release_job(cell, job, gone_is_fine=True)
 
 
-def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
+def query_job_state(cell: GridEngineCellAccessSettings, job: str) -> "JobState":
     """Return the state of a job, or of a task such as `12.3`; UNSEEN if the job does not exist."""
     from gridbridge.batch.qstat_state_letters import parse_job_state_letters
     from gridbridge.model.job_and_queue_states import UNSEEN
@@ -331,7 +337,7 @@ def load_refused_job_marker() -> "ModuleType":
     return home_job_runnability_check
 
 
-def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:
+def query_queue_limit(cell: GridEngineCellAccessSettings, queue: str, name: str, host: str) -> str:
     """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
     lines = run_client(cell, (f"{cell.binaries}/qconf", "-sq", queue)).require_success().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
@@ -340,11 +346,13 @@ def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: s
     return own.partition("]")[0] if own else general
 
 
-def _query_own_jobs_xml(cell: GridEngineCellAccess) -> bytes:
-    return run_client(cell, client_commands.list_jobs_argv(cell, "-xml")).require_success().stdout
+def _query_own_jobs_xml(cell: GridEngineCellAccessSettings) -> bytes:
+    return run_client(cell, sge_command_line_builders.list_jobs_argv(cell, "-xml")).require_success().stdout
 
 
-def _run_client_or_raise(cell: GridEngineCellAccess, program: str, *words: str, gone_is_fine: bool = False) -> None:
+def _run_client_or_raise(
+    cell: GridEngineCellAccessSettings, program: str, *words: str, gone_is_fine: bool = False
+) -> None:
     answer = run_client(cell, (f"{cell.binaries}/{program}", *words))
     is_gone = any(sign in answer.stdout + answer.stderr for sign in DENIED_UNKNOWN)
     if answer.status and not (gone_is_fine and is_gone):
@@ -352,7 +360,7 @@ def _run_client_or_raise(cell: GridEngineCellAccess, program: str, *words: str, 
 
 
 def run_client(
-    cell: GridEngineCellAccess,
+    cell: GridEngineCellAccessSettings,
     argv: Argv,
     stdin: bytes = b"",
     zone: str = "",

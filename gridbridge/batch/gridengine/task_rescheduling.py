@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.gridengine.client_commands import host_queue_instances_argv
 from gridbridge.batch.gridengine.job_request_parser import INTERACTIVE
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
+from gridbridge.batch.gridengine.sge_command_line_builders import host_queue_instances_argv
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 AT_ONCE = 100  # maximal number of hosts or jobs in one command
 CE_VALUE = "CE_stringval"  # XML element with the requested value
@@ -61,13 +61,13 @@ def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...
 
 def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskResourceRequests]:
     return {
-        job.findtext("JB_job_number", ""): _parse_resource_requests(job)
+        job.findtext("JB_job_number", ""): _parse_requests_in_job_xml(job)
         for job in parse_short_xml(data).iterfind("djob_info/element")
         if _is_job_reschedulable(job, now_s)
     }
 
 
-def _parse_resource_requests(job: Element) -> TaskResourceRequests:
+def _parse_requests_in_job_xml(job: Element) -> TaskResourceRequests:
     """Parse a job's requests; after a qalter the lists in qstat's XML lack inner tags."""
     names, values = (_leaf_texts_in_job_section(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return TaskResourceRequests(
@@ -95,7 +95,7 @@ def _is_job_reschedulable(job: Element, now_s: float) -> bool:
 
 
 def query_reschedulable_tasks(
-    cell: GridEngineCellAccess, hosts: Iterable[str], now_s: float
+    cell: GridEngineCellAccessSettings, hosts: Iterable[str], now_s: float
 ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     by_host = query_tasks_on_hosts(cell, list(hosts))
     free = query_reschedulable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
@@ -109,7 +109,7 @@ def query_reschedulable_tasks(
     }
 
 
-def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -> bool:
+def reschedule_host_tasks(cell: GridEngineCellAccessSettings, host: str, now_s: float) -> bool:
     """Restart all tasks of a disabled host on other hosts, except tasks that are starting or ending.
 
     Returns False and changes nothing if a task may not move.
@@ -124,7 +124,9 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
     return True
 
 
-def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: list[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
+def query_tasks_on_hosts(
+    cell: GridEngineCellAccessSettings, hosts: list[str]
+) -> Mapping[str, tuple[RunningHostTask, ...]]:
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = run_client(cell, host_queue_instances_argv(cell, hosts[at : at + AT_ONCE]))
@@ -133,7 +135,7 @@ def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: list[str]) -> Mappin
 
 
 def query_reschedulable_jobs(
-    cell: GridEngineCellAccess, jobs: Iterable[str], now_s: float
+    cell: GridEngineCellAccessSettings, jobs: Iterable[str], now_s: float
 ) -> Mapping[str, TaskResourceRequests]:
     """Return the requests of jobs that may be rerun on other hosts; ended jobs are left out."""
     numbers, shapes = sorted(jobs, key=int), dict[str, TaskResourceRequests]()

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
-from gridbridge.batch.gridengine import client_commands, job_request_parser
-from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine import job_request_parser, sge_command_line_builders
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_accounts_and_errors
+from gridbridge.batch.gridengine.sge_command_line_builders import Argv
 from gridbridge.batch.gridengine.status import query_qconf_object_settings
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
@@ -16,13 +16,13 @@ from gridbridge.model.cluster_snapshot import ListedJobStatus
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attribute_parser import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
-build_resource_options = client_commands.replacement_resource_options
+build_resource_options = sge_command_line_builders.replacement_resource_options
 GROUP = "@"  # first character of host group names
 
 
-def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
+def query_submitted_job(cell: GridEngineCellAccessSettings, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
     """Return a job's request and options; raise ParseError if the job or the task does not exist."""
     xml = query_job_xml(cell, str(job))
     if task and not job_request_parser.has_array_task(xml, task):
@@ -30,16 +30,16 @@ def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> 
     return _parse_request_and_options(xml)
 
 
-def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
+def query_job_states_and_wait_reasons(cell: GridEngineCellAccessSettings, job: int) -> ListedJobStatus | None:
     """Return a job's states and reasons for waiting; None if the job does not exist.
 
     Without schedd_job_info (sched_conf(5)) only the job's owner and operators get reasons (`qalter -w p`).
     """
-    answer = run_client(cell, client_commands.show_job_detail_argv(cell, str(job)))
+    answer = run_client(cell, sge_command_line_builders.show_job_detail_argv(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
         return None
     detail = parse_job_accounts_and_errors(answer.require_success().stdout)[0]
-    argv = client_commands.list_jobs_argv(cell, "-u", detail.owner, "-xml")
+    argv = sge_command_line_builders.list_jobs_argv(cell, "-u", detail.owner, "-xml")
     listed = run_client(cell, argv, zone="UTC").require_success().stdout
     taken_at = datetime.now(UTC)
     snapshot = parse_cluster_snapshot(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
@@ -50,7 +50,7 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccess, job: int) -> L
     return ListedJobStatus(job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances)
 
 
-def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
+def _query_waiting_reasons(cell: GridEngineCellAccessSettings, job: str) -> tuple[str, ...]:
     """Return why an unheld job waits (`qalter -w p`, which alters held jobs); empty without permission."""
     answer = run_client(cell, (f"{cell.binaries}/qalter", "-w", "p", job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
@@ -59,7 +59,7 @@ def _query_waiting_reasons(cell: GridEngineCellAccess, job: str) -> tuple[str, .
     return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
-def query_queue_restrictions(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
+def query_queue_restrictions(cell: GridEngineCellAccessSettings, queue: str) -> QueueJobAndUserRestrictions:
     """Return the users and jobs that a queue accepts; settings that differ between hosts are left out."""
     settings = query_qconf_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))
@@ -86,8 +86,8 @@ def _value_on_single_host(hosts: tuple[str, ...], value: QconfValuesByHost) -> s
     return None if is_by_group and hosts[0].lower() not in names else value.value_at_host(hosts[0], ())
 
 
-def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
-    answer = run_client(cell, client_commands.preview_submission_argv(cell, argv))
+def preview_submitted_job(cell: GridEngineCellAccessSettings, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
+    answer = run_client(cell, sge_command_line_builders.preview_submission_argv(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub printed no reason and ended with exit status {answer.status}")
@@ -95,7 +95,7 @@ def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -
     return _parse_request_and_options(convert_qsub_verify_to_xml(answer.stdout, person))
 
 
-def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
+def build_alter_command(cell: GridEngineCellAccessSettings, job: str, options: Argv) -> Argv:
     return (f"{cell.binaries}/qalter", *options, job)
 
 

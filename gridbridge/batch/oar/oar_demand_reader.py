@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
 from gridbridge.batch.oar import oar_output_parser, oar_request_slot_parser, oar_server_query_commands
-from gridbridge.batch.oar.oar_commands import WHOLE
+from gridbridge.batch.oar.oar_command_line_builders import WHOLE
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
@@ -32,7 +32,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 )
 from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.program_runs import LIST_BYTES
 
@@ -49,7 +49,7 @@ ENOUGH = 1 << 30  # number of slots that stands for no limit
 HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 
 
-def query_demand_outputs(server: OarServerAccess) -> tuple[dict[str, bytes], str]:
+def query_demand_outputs(server: OarServerAccessSettings) -> tuple[dict[str, bytes], str]:
     """Return the outputs of oarnodes and oarstat, the reachable halted nodes, and this server's name."""
     answer = (
         run_client(server, oar_server_query_commands.oar_demand_query_argv(server), most_bytes=LIST_BYTES)

@@ -1,6 +1,6 @@
 """Adds to a transfer queue's mapping rules what OAR needs: each resource needs a rule, and `-l` takes numbers."""
 
-from gridbridge.batch.oar.oar_commands import LEVEL, WALLTIME
+from gridbridge.batch.oar.oar_command_line_builders import LEVEL, WALLTIME
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     EVERY_JOB,

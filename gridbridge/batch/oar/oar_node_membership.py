@@ -12,7 +12,7 @@ from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSe
 from gridbridge.model.elastic.elastic_nodes import HostCheckBeforeRemoval, HostJoinStep, MachineToJoinCell
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell.clock import Clock
 
 SETTLED_S, PAUSE_S = 45.0, 0.5  # a scheduler pass may take SCHEDULER_TIMEOUT, 30 s
@@ -102,7 +102,7 @@ class OarNodeMembership:
         raise CommandFailed((AS_ROOT, "node"), 1, stderr=why.encode())
 
 
-def make_host_membership(_: MachineBootstrapSection, server: OarServerAccess) -> OarNodeMembership:
+def make_host_membership(_: MachineBootstrapSection, server: OarServerAccessSettings) -> OarNodeMembership:
     return OarNodeMembership(look_at=partial(oar_node_power_and_tags.query_oar_node_state, server))
 
 

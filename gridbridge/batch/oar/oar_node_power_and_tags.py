@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.batch.oar import oar_commands, oar_server_query_commands
-from gridbridge.batch.oar.oar_commands import Argv
+from gridbridge.batch.oar import oar_command_line_builders, oar_server_query_commands
+from gridbridge.batch.oar.oar_command_line_builders import Argv
 from gridbridge.batch.oar.oar_output_parser import (
     MAY_REST,
     parse_oar_resources,
@@ -18,7 +18,7 @@ from gridbridge.batch.oar.oar_output_parser import (
     split_combined_oar_answer,
 )
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
 TAGS, BETWEEN = "gb_tags", "+"
@@ -78,7 +78,7 @@ def run_oar_node_verb_as_root(*words: str) -> None:
     privileged_helper_calls.run_gridbridge_as_root("node", *words)
 
 
-def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
+def query_oar_node_state(server: OarServerAccessSettings, host: str) -> OarNodeState:
     """Query a node's state; a node with only best-effort jobs is idle."""
     return parse_oar_node_state(
         run_client(server, oar_server_query_commands.oar_busy_nodes_query_argv(server)).require_success().stdout, host
@@ -102,13 +102,17 @@ def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
     )
 
 
-def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
+def query_host_tags(server: OarServerAccessSettings) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all tagged nodes, without nodes in maintenance."""
-    return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_argv(server)).require_success().stdout)
+    return parse_oar_node_tags(
+        run_client(server, oar_command_line_builders.show_nodes_argv(server)).require_success().stdout
+    )
 
 
-def list_execution_hosts(server: OarServerAccess) -> tuple[str, ...]:
-    resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_argv(server)).require_success().stdout)
+def list_execution_hosts(server: OarServerAccessSettings) -> tuple[str, ...]:
+    resources = parse_oar_resources(
+        run_client(server, oar_command_line_builders.show_nodes_argv(server)).require_success().stdout
+    )
     return tuple(dict.fromkeys(resource.host for resource in resources))
 
 
@@ -118,6 +122,6 @@ def parse_oar_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     return {node.host: tuple(node.tags.split(BETWEEN)) for node in usable}
 
 
-def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
+def replace_host_tags(server: OarServerAccessSettings, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a node; raise CommandFailed if root's command fails."""
     run_oar_node_verb_as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

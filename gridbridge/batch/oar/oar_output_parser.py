@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from gridbridge.batch.oar.oar_commands import BREAK, RESUME, SUSPEND, WHOLE
+from gridbridge.batch.oar.oar_command_line_builders import BREAK, RESUME, SUSPEND, WHOLE
 from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import PREFIX

@@ -6,9 +6,9 @@ So other users' waiting jobs get one line each. `--sql` is a condition on table 
 
 from collections.abc import Iterable
 
-from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.oar import oar_command_line_builders
 from gridbridge.model.transfer_name import PREFIX
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell.program_runs import quote_for_sh
 
 PARTS_OF_STATUS = 4
@@ -20,9 +20,9 @@ WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # jobs with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
-YIELDS = f"queue_name = {oar_commands.quote_for_sql('besteffort')}"
+YIELDS = f"queue_name = {oar_command_line_builders.quote_for_sql('besteffort')}"
 FORGEABLE = (  # SQL condition for held or resubmitted jobs with a transfer's name, which any user may choose
-    f"job_name LIKE {oar_commands.quote_for_sql(f'{PREFIX}.%')}"
+    f"job_name LIKE {oar_command_line_builders.quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
 OURS = (
@@ -45,32 +45,32 @@ LINES = (
 
 
 def oar_status_query_argv(
-    server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]
-) -> oar_commands.Argv:
+    server: OarServerAccessSettings, job_ids: Iterable[int], uncounted: Iterable[int]
+) -> oar_command_line_builders.Argv:
     """Build the query for nodes and jobs; waiting jobs come first, so that no starting job is missed."""
     ours = f"array_id IN ({_sql_number_list(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
     return _join_query_commands(
-        oar_commands.show_nodes_argv(server),
+        oar_command_line_builders.show_nodes_argv(server),
         _list_jobs_argv(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
         _list_jobs_argv(server, f"{begun} OR {OURS}", "-f", "-J"),
         _list_jobs_argv(server, _counted_jobs_condition(uncounted), "--format", "1"),
     )
 
 
-def oar_demand_query_argv(server: OarServerAccess) -> oar_commands.Argv:
+def oar_demand_query_argv(server: OarServerAccessSettings) -> oar_command_line_builders.Argv:
     """Build the query for nodes, running jobs, waiting jobs in short lines, and some waiting jobs in full."""
     return _join_query_commands(
-        oar_commands.show_nodes_argv(server),
+        oar_command_line_builders.show_nodes_argv(server),
         _list_jobs_argv(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
         _list_jobs_argv(server, LINES, "--array", "--format", "1"),
     )
 
 
-def oar_busy_nodes_query_argv(server: OarServerAccess) -> oar_commands.Argv:
+def oar_busy_nodes_query_argv(server: OarServerAccessSettings) -> oar_command_line_builders.Argv:
     """Build the query for nodes, and for jobs that have or reserve slots."""
     jobs = _list_jobs_argv(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
-    return _join_query_commands(oar_commands.show_nodes_argv(server), jobs)
+    return _join_query_commands(oar_command_line_builders.show_nodes_argv(server), jobs)
 
 
 def _counted_jobs_condition(uncounted: Iterable[int]) -> str:
@@ -84,11 +84,13 @@ def _sql_number_list(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or "-1"
 
 
-def _list_jobs_argv(server: OarServerAccess, condition: str, *how: str) -> oar_commands.Argv:
-    return oar_commands.time_limited_oar_argv(server, "oarstat", *how, "--sql", condition)
+def _list_jobs_argv(server: OarServerAccessSettings, condition: str, *how: str) -> oar_command_line_builders.Argv:
+    return oar_command_line_builders.time_limited_oar_argv(server, "oarstat", *how, "--sql", condition)
 
 
-def _join_query_commands(*questions: oar_commands.Argv) -> oar_commands.Argv:
-    between, after = (quote_for_sh(mark.decode()) for mark in (oar_commands.BREAK, oar_commands.WHOLE))
+def _join_query_commands(*questions: oar_command_line_builders.Argv) -> oar_command_line_builders.Argv:
+    between, after = (
+        quote_for_sh(mark.decode()) for mark in (oar_command_line_builders.BREAK, oar_command_line_builders.WHOLE)
+    )
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}")

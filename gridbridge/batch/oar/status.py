@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from gridbridge.batch.oar import oar_commands, oar_server_query_commands
-from gridbridge.batch.oar.oar_commands import HERE
+from gridbridge.batch.oar import oar_command_line_builders, oar_server_query_commands
+from gridbridge.batch.oar.oar_command_line_builders import HERE
 from gridbridge.batch.oar.oar_output_parser import (
     ACTIVE,
     DELETED,
@@ -41,7 +41,7 @@ from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.site.setup_findings_and_edits import CellQconfSettings
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_name import PREFIX, job_ids_in_pushed_report
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell import ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
@@ -63,7 +63,7 @@ SIGNAL_BITS = 0x7F  # bits of the signal in a wait status (wait(2))
 
 
 def query_cluster_snapshot(
-    server: OarServerAccess,
+    server: OarServerAccessSettings,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
@@ -109,7 +109,7 @@ HAS_OPERATORS = False
 HAS_ENVIRONMENTS = False
 
 
-def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
+def query_cluster_facts(server: OarServerAccessSettings, now: float) -> ClusterFacts:
     """Return an OAR server's version, clock offset and slots, or why the server does not answer."""
     try:
         return ClusterFacts(
@@ -122,24 +122,24 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
-def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
+def read_remote_setup(server: OarServerAccessSettings, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
     """Return an OAR server's set-up; a job of any parallel environment gets slots of one node."""
     _oar_version(server)
     return CellQconfSettings.settings_with_only_master(_host_of_oar_clients(server), home.environments)
 
 
-def _host_of_oar_clients(server: OarServerAccess) -> str:
+def _host_of_oar_clients(server: OarServerAccessSettings) -> str:
     return server.login.host if server.login else "this host"
 
 
-def _oar_version(server: OarServerAccess) -> str:
+def _oar_version(server: OarServerAccessSettings) -> str:
     """Return the version of OAR's client programs, for example `OAR 2.5.9`; the query needs no database."""
-    argv = oar_commands.time_limited_oar_argv(server, "oarstat", "-V")
+    argv = oar_command_line_builders.time_limited_oar_argv(server, "oarstat", "-V")
     text = run_client(server, argv).require_success().stdout.decode("utf-8", "replace")
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
-def _query_client_host_clock_s(server: OarServerAccess) -> float:
+def _query_client_host_clock_s(server: OarServerAccessSettings) -> float:
     text = run_client(server, ("/bin/date", "+%s.%N")).require_success().stdout.decode("utf-8", "replace").strip()
     try:
         return float(text)
@@ -147,25 +147,33 @@ def _query_client_host_clock_s(server: OarServerAccess) -> float:
         raise ParseError(f"date: {text[:40]!r} is not a time") from error
 
 
-def count_batch_slots(server: OarServerAccess) -> int:
+def count_batch_slots(server: OarServerAccessSettings) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
-    resources = parse_oar_resources(_run_oar_query_for_output(server, oar_commands.show_nodes_argv(server)))
+    resources = parse_oar_resources(
+        _run_oar_query_for_output(server, oar_command_line_builders.show_nodes_argv(server))
+    )
     return sum(queue.slots_total for queue in _queue_instances_of_nodes(resources, (), time.time()))
 
 
-def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
+def query_job_end(server: OarServerAccessSettings, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown or deleted before start."""
-    show = oar_commands.show_job_end_and_usage_argv if server.ends else oar_commands.show_job_argv
+    show = (
+        oar_command_line_builders.show_job_end_and_usage_argv
+        if server.ends
+        else oar_command_line_builders.show_job_argv
+    )
     jobs, used = parse_oar_job_end_and_usage(_run_oar_query_for_output(server, show(server, str(job_id))))
     if not jobs or not jobs[0].has_ended or jobs[0].account != account:
         return None
     return _job_end_with_usage(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
-def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
+def query_array_ends(
+    server: OarServerAccessSettings, arrays: Sequence[ArrayEndQuery]
+) -> dict[str, dict[int, JobEnd | None]]:
     """Return how array tasks ended: {account string of the array: {task index: end}}."""
     answers = (
-        _run_oar_query_for_output(server, oar_commands.show_ended_array_tasks_argv(server, question))
+        _run_oar_query_for_output(server, oar_command_line_builders.show_ended_array_tasks_argv(server, question))
         for question in _portions_of_array_tasks(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
@@ -186,25 +194,29 @@ def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[t
         yield [(array, tuple(index for _, index in group)) for array, group in by_array]
 
 
-def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def query_begun_indices(server: OarServerAccessSettings, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(
-        _run_oar_query_for_output(server, oar_commands.show_live_array_tasks_argv(server, *map(str, arrays)))
+        _run_oar_query_for_output(
+            server, oar_command_line_builders.show_live_array_tasks_argv(server, *map(str, arrays))
+        )
     ):
         if arrays.get(int(job.array)) == job.account and not job.has_ended:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
+def query_array_limits(_: OarServerAccessSettings) -> ClusterArrayLimits:
     """Return no limits: OAR does not limit arrays."""
     return ClusterArrayLimits()
 
 
-def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
+def query_job_details(server: OarServerAccessSettings, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account string and message of a waiting or running job; empty for any other job."""
-    jobs = parse_oarstat_jobs(_run_oar_query_for_output(server, oar_commands.show_job_argv(server, str(job_id))))
+    jobs = parse_oarstat_jobs(
+        _run_oar_query_for_output(server, oar_command_line_builders.show_job_argv(server, str(job_id)))
+    )
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -327,16 +339,17 @@ def _kill_event_text(job: OarJob) -> str:
     return next(filter(None, map(job.first_event_text, KILLS)), "")
 
 
-def query_requestable_names(server: OarServerAccess) -> NamesOfferedByCluster:
+def query_requestable_names(server: OarServerAccessSettings) -> NamesOfferedByCluster:
     """Return an OAR server's property names, and the nodes that run jobs or can be woken.
 
     Suspected nodes are included, because OAR accepts requests for them and most return soon.
     """
-    answer, now = _run_oar_query_for_output(server, oar_commands.show_nodes_argv(server)), time.time()
+    answer, now = _run_oar_query_for_output(server, oar_command_line_builders.show_nodes_argv(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(
-        resource=parse_oar_property_names(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
+        resource=parse_oar_property_names(answer)
+        | {oar_command_line_builders.WALLTIME, oar_command_line_builders.NODES},
         pe=everything,
         project=everything,
         queue=everything,
@@ -345,7 +358,7 @@ def query_requestable_names(server: OarServerAccess) -> NamesOfferedByCluster:
     )
 
 
-def _run_oar_query_for_output(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
+def _run_oar_query_for_output(server: OarServerAccessSettings, argv: oar_command_line_builders.Argv) -> bytes:
     """Return a program's output; raise ParseError if stderr shows a failed database query (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).require_success()
     if QUERY_FAILED in answer.stderr:
@@ -357,7 +370,7 @@ LISTENER = f"{HERE}/listen.pl"
 COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh and csh can run this
 
 
-def listen_for_job_ends(server: OarServerAccess) -> Iterator[list[int]]:
+def listen_for_job_ends(server: OarServerAccessSettings) -> Iterator[list[int]]:
     """Yield the ids of jobs that report their end; yield an empty list about once a second.
 
     An id is only a hint: any frontend user may write to the FIFO. Raises CommandFailed if the connection ends.

@@ -7,10 +7,10 @@ from gridbridge.batch.batch_submission_outcome import (
     JobSubmissionResult,
     failed_submission_result,
 )
-from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.oar import oar_command_line_builders
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job_request import JobSpec
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell import ssh
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
 
@@ -35,13 +35,13 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
-def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResult:
+def submit_held_job(server: OarServerAccessSettings, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; failures are returned, never raised."""
-    if reason := oar_commands.explain_request_refusal(spec.request):
+    if reason := oar_command_line_builders.explain_request_refusal(spec.request):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     whole = oar_job_file_contents(spec, tells=bool(server.ends))
     try:
-        answer = run_client(server, oar_commands.submit_held_job_argv(server, spec, len(whole)), whole)
+        answer = run_client(server, oar_command_line_builders.submit_held_job_argv(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return failed_submission_result(error)
     return _parse_oarsub_answer(answer)
@@ -49,9 +49,9 @@ def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResu
 
 def oar_job_file_contents(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that OAR's job runs: keeper.pl with its settings, then the job script."""
-    with open(oar_commands.KEEPER, "rb") as body:
-        header = oar_commands.oar_job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
-        return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
+    with open(oar_command_line_builders.KEEPER, "rb") as body:
+        header = oar_command_line_builders.oar_job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
+        return header + body.read() + oar_command_line_builders.END_OF_KEEPER + spec.script
 
 
 def _parse_oarsub_answer(answer: CompletedProgram) -> JobSubmissionResult:
@@ -77,7 +77,7 @@ def _reason_in_oarsub_output(words: bytes, status: int) -> str:
     return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
 
 
-def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
+def find_held_job(server: OarServerAccessSettings, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest never released job or array with a name; empty if none.
 
     A released job keeps its name, because OAR can't rename. A job whose script did not arrive is left out.
@@ -85,31 +85,33 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     held = _find_held_jobs_and_scripts(server, transfer, owner)
     if not held:
         return ""
-    answer = run_client(server, oar_commands.oar_frontend_script_argv(server, "ls", "."))
+    answer = run_client(server, oar_command_line_builders.oar_frontend_script_argv(server, "ls", "."))
     scripts = answer.require_success().stdout.decode().split()
     return next((job for job, script in held.items() if script in scripts), "")
 
 
-def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
+def find_duplicate_arrays(server: OarServerAccessSettings, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
     return [job for job in _find_held_jobs_and_scripts(server, transfer, owner) if job != array]
 
 
-def _find_held_jobs_and_scripts(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    jobs = _query_oar_jobs(server, oar_commands.show_jobs_by_name_argv(server, transfer, owner, "state = 'Hold'"))
+def _find_held_jobs_and_scripts(server: OarServerAccessSettings, transfer: str, owner: str) -> dict[str, str]:
+    jobs = _query_oar_jobs(
+        server, oar_command_line_builders.show_jobs_by_name_argv(server, transfer, owner, "state = 'Hold'")
+    )
     return {
         job.array if job.is_array_task else job.id: job.script_file_name for job in jobs if job.is_held_since_submission
     }
 
 
-def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
+def query_owner_and_account(server: OarServerAccessSettings, job: str) -> tuple[str, str]:
     """Return owner and name (as account string) of a job or its resubmission; both empty if ended."""
     oar_job = _query_live_job(server, job) or next(iter(_find_resubmitted_jobs(server, job)), None)
     oar_job = oar_job or _find_live_array_task(server, job)
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
 
 
-def query_job_state(server: OarServerAccess, job: str) -> "JobState":
+def query_job_state(server: OarServerAccessSettings, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.job_and_queue_states import UNSEEN
 
@@ -117,12 +119,12 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
     return oar_job.job_state if oar_job else UNSEEN
 
 
-def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
+def rename_and_release(server: OarServerAccessSettings, job: str, _name: str) -> None:
     """Release a held job; the job keeps its submission name, because OAR can't rename jobs."""
     _run_oar_program(server, "oarresume", job).require_success()
 
 
-def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str) -> None:
+def release_arrays(server: OarServerAccessSettings, arrays: tuple[str, ...], _name: str) -> None:
     """Release the held tasks of arrays; tasks that are not held are no error."""
     answer = _run_oar_program(server, "oarresume", "--array", *arrays)
     lines = answer.stderr.splitlines()
@@ -130,12 +132,12 @@ def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str)
         answer.require_success()
 
 
-def delete_array(server: OarServerAccess, array: str) -> None:
+def delete_array(server: OarServerAccessSettings, array: str) -> None:
     """Delete all tasks of an array; ended tasks are no error."""
     _run_oardel(server, "delete_array", array, "--array", array)
 
 
-def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
+def delete_array_tasks(server: OarServerAccessSettings, array: str, name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; ended tasks are no error."""
     from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
@@ -148,7 +150,9 @@ def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: 
         _run_oardel(server, "delete_tasks", " ".join((array, *jobs.values())), *jobs)
 
 
-def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
+def hold_array_tasks(
+    server: OarServerAccessSettings, array: str, name: str, indices: tuple[range, ...]
+) -> tuple[range, ...]:
     for job in _tasks_at_indices(_query_live_array_tasks(server, array), name, indices):
         try:
             if job.is_waiting:
@@ -161,14 +165,14 @@ def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tu
     return tuple(range(index, index + 1) for index in held)
 
 
-def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[range, ...]) -> None:
+def release_array_tasks(server: OarServerAccessSettings, array: str, indices: tuple[range, ...]) -> None:
     for job in _query_live_array_tasks(server, array):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
 
 
-def _query_live_array_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
-    jobs = _query_oar_jobs(server, oar_commands.show_live_array_tasks_argv(server, *arrays))
+def _query_live_array_tasks(server: OarServerAccessSettings, *arrays: str) -> "list[OarJob]":
+    jobs = _query_oar_jobs(server, oar_command_line_builders.show_live_array_tasks_argv(server, *arrays))
     return [job for job in jobs if not job.has_ended]
 
 
@@ -177,32 +181,34 @@ def _tasks_at_indices(jobs: "list[OarJob]", account: str, indices: "Iterable[ran
     return [job for job in jobs if job.account == account and any(job.place in span for span in spans)]
 
 
-def _run_oardel(server: OarServerAccess, verb: str, about: str, *words: str) -> None:
+def _run_oardel(server: OarServerAccessSettings, verb: str, about: str, *words: str) -> None:
     answer = run_client(server, _oardel_command(server, verb, about, *words))
     if answer.status not in (0, KILLED_BEFORE):
         answer.require_success()
 
 
-def _oardel_command(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
+def _oardel_command(
+    server: OarServerAccessSettings, verb: str, about: str, *words: str
+) -> oar_command_line_builders.Argv:
     """Return the command by which a verb of far.sh runs oardel; far.sh also deletes stored scripts."""
-    oardel = oar_commands.time_limited_oar_argv(server, "oardel", *words)
-    return oar_commands.oar_frontend_script_argv(server, verb, about, *oardel)
+    oardel = oar_command_line_builders.time_limited_oar_argv(server, "oardel", *words)
+    return oar_command_line_builders.oar_frontend_script_argv(server, verb, about, *oardel)
 
 
-def hold_job(server: OarServerAccess, job: str) -> None:
+def hold_job(server: OarServerAccessSettings, job: str) -> None:
     answer = _run_oar_program(server, "oarhold", job)
     oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.require_success()
 
 
-def release_job(server: OarServerAccess, job: str) -> None:
+def release_job(server: OarServerAccessSettings, job: str) -> None:
     answer = _run_oar_program(server, "oarresume", job)
     if NOT_HELD not in answer.stderr:
         answer.require_success()
 
 
-def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+def query_live_indices(server: OarServerAccessSettings, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return each array's waiting and running indices; `arrays` maps ids to required account strings."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _query_live_array_tasks(server, *arrays):
@@ -211,7 +217,7 @@ def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[
     return {array: tuple(spans) for array, spans in indices.items()}
 
 
-def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
+def suspend_or_hold_job(server: OarServerAccessSettings, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error.
 
     keeper.pl stops the processes: `oarhold -r` would need cpusets and give the job's resources to other jobs.
@@ -222,30 +228,34 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     if oar_job and oar_job.is_waiting_or_starting:
         oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting_or_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
-        _signal_job(server, job, oar_commands.SUSPEND)
+        _signal_job(server, job, oar_command_line_builders.SUSPEND)
 
 
-def resume_or_release_job(server: OarServerAccess, job: str) -> None:
+def resume_or_release_job(server: OarServerAccessSettings, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
-        _signal_job(server, job, oar_commands.RESUME)
+        _signal_job(server, job, oar_command_line_builders.RESUME)
     elif oar_job and (oar_job.is_held or oar_job.is_suspended):
         release_job(server, job)
 
 
-def delete_job(server: OarServerAccess, job: str) -> None:
+def delete_job(server: OarServerAccessSettings, job: str) -> None:
     """Delete a job; if OAR has resubmitted the ended job, delete the new jobs."""
     if not _run_unless_job_ended(server, job, _oardel_command(server, "delete", job, job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
             _run_unless_job_ended(server, copy.id, _oardel_command(server, "delete", copy.id, copy.id), KILLED_BEFORE)
 
 
-def _signal_job(server: OarServerAccess, job: str, signal: str) -> None:
-    _run_unless_job_ended(server, job, oar_commands.time_limited_oar_argv(server, "oardel", "-s", signal, job))
+def _signal_job(server: OarServerAccessSettings, job: str, signal: str) -> None:
+    _run_unless_job_ended(
+        server, job, oar_command_line_builders.time_limited_oar_argv(server, "oardel", "-s", signal, job)
+    )
 
 
-def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
+def _run_unless_job_ended(
+    server: OarServerAccessSettings, job: str, argv: oar_command_line_builders.Argv, fine: int = 0
+) -> bool:
     """Run a command about a job, and say whether the command succeeded; an ended job is no error."""
     answer = run_client(server, argv)
     if answer.status not in (0, fine) and _query_live_job(server, job):
@@ -253,20 +263,24 @@ def _run_unless_job_ended(server: OarServerAccess, job: str, argv: oar_commands.
     return answer.status == 0
 
 
-def _find_resubmitted_jobs(server: OarServerAccess, job: str) -> "list[OarJob]":
-    jobs = _query_oar_jobs(server, oar_commands.show_job_argv(server, job))
+def _find_resubmitted_jobs(server: OarServerAccessSettings, job: str) -> "list[OarJob]":
+    jobs = _query_oar_jobs(server, oar_command_line_builders.show_job_argv(server, job))
     if not jobs or not jobs[0].has_ended:
         return []
-    argv = oar_commands.show_jobs_by_name_argv(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
+    argv = oar_command_line_builders.show_jobs_by_name_argv(
+        server, jobs[0].name, jobs[0].owner, oar_command_line_builders.LIVE_COPY
+    )
     return _query_oar_jobs(server, argv)
 
 
-def _find_live_array_task(server: OarServerAccess, array: str) -> "OarJob | None":
-    first = _query_oar_jobs(server, oar_commands.show_job_argv(server, array))
+def _find_live_array_task(server: OarServerAccessSettings, array: str) -> "OarJob | None":
+    first = _query_oar_jobs(server, oar_command_line_builders.show_job_argv(server, array))
     return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_array_task else None
 
 
-def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
+def _wait_for_job_state(
+    server: OarServerAccessSettings, job: str, is_settled: "Callable[[OarJob], bool]"
+) -> "OarJob | None":
     """Wait until a job's state is settled; return None if the job ends; raise CommandFailed on timeout."""
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _query_live_job(server, job)) and not is_settled(oar_job):
@@ -277,23 +291,26 @@ def _wait_for_job_state(server: OarServerAccess, job: str, is_settled: "Callable
     return oar_job
 
 
-def _query_live_job(server: OarServerAccess, job: str) -> "OarJob | None":
-    jobs = _query_oar_jobs(server, oar_commands.show_job_argv(server, job))
+def _query_live_job(server: OarServerAccessSettings, job: str) -> "OarJob | None":
+    jobs = _query_oar_jobs(server, oar_command_line_builders.show_job_argv(server, job))
     return jobs[0] if jobs and not jobs[0].has_ended else None
 
 
-def _query_oar_jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
+def _query_oar_jobs(server: OarServerAccessSettings, argv: oar_command_line_builders.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which no submission needs
 
     return parse_oarstat_jobs(run_client(server, argv).require_success().stdout)
 
 
-def _run_oar_program(server: OarServerAccess, program: str, *words: str) -> CompletedProgram:
-    return run_client(server, oar_commands.time_limited_oar_argv(server, program, *words))
+def _run_oar_program(server: OarServerAccessSettings, program: str, *words: str) -> CompletedProgram:
+    return run_client(server, oar_command_line_builders.time_limited_oar_argv(server, program, *words))
 
 
 def run_client(
-    server: OarServerAccess, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
+    server: OarServerAccessSettings,
+    argv: oar_command_line_builders.Argv,
+    stdin: bytes = b"",
+    most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
     environment, limit_s = server.command_environment(), server.timeout_s
     return ssh.run_over_ssh(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
-from gridbridge.decisions.campaigns.task_retries_and_copies import NEVER_STARTED_OUTCOMES
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import NEVER_STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     SUBMISSION_EVENTS,

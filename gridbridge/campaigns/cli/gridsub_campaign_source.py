@@ -38,7 +38,7 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gridbridge.campaigns.submission.task_file_listing import CampaignInputFiles
+    from gridbridge.campaigns.submission.task_file_listing import CampaignInputFileLister
 
 
 def read_jdl(path: str, text: str, type_: str, config: str) -> ParsedJdl:
@@ -82,7 +82,7 @@ def campaign_with_added_tasks(
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def check_task_files(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) -> "CampaignInputFiles | None":
+def check_task_files(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) -> "CampaignInputFileLister | None":
     """Return the input files of the tasks from number `first` on, if any.
 
     Raises ConfigError with the tasks that lack an input file or have an output with an invalid name.

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.errors import GridbridgeError, StateError, describe_error
@@ -81,7 +81,7 @@ def own_campaign_output_folders(
     folders = {}
     for name, cluster in header["clusters"].items():
         if name in policy.clusters:
-            where = configured_cluster_address(policy, name)
+            where = configured_cluster_access(policy, name)
             path = _campaign_output_folder(where.login, str(cluster["exec_directory"]), number)
             folders[name] = TaskOutputFolderAtCluster(
                 login=where.login,

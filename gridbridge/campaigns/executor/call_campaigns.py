@@ -11,7 +11,7 @@ from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
 from gridbridge.campaigns.submission import site_admission_rules, task_file_listing
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.decisions.campaigns import failed_call_rules
+from gridbridge.decisions.campaigns import executor_call_failure_detection
 from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
@@ -145,19 +145,21 @@ class CallCampaigns:
         """Return the tasks of calls that have failed, by call; None for tasks of a purged campaign."""
         shown = campaign_client.find_published_campaign(number, self._paths.published)
         if shown is None:
-            limit_s = 0.0 if campaign.is_published else failed_call_rules.LATE_CAMPAIGN_S
+            limit_s = 0.0 if campaign.is_published else executor_call_failure_detection.LATE_CAMPAIGN_S
             return {call: None for call in campaign.open if self._ended_for_s(campaign, call) > limit_s}
         campaign.is_published = True
         counts = campaign.tasks, len(campaign.open), campaign.failures_read
-        if not (campaign.ended_s or failed_call_rules.may_calls_have_failed(shown, *counts)):
+        if not (campaign.ended_s or executor_call_failure_detection.may_calls_have_failed(shown, *counts)):
             return {}
         campaign.failures_read = shown.failed + shown.cancelled
-        tasks = failed_call_rules.calls_with_ended_tasks(shown, self._tasks_by_call(shown), campaign.open)
+        tasks = executor_call_failure_detection.calls_with_ended_tasks(shown, self._tasks_by_call(shown), campaign.open)
         is_carried = bool(self._parsed.jdl.outputs_to)
         return {
             call: task
             for call, task in tasks.items()
-            if failed_call_rules.has_call_failed(task, self._ended_for_s(campaign, call), is_carried=is_carried)
+            if executor_call_failure_detection.has_call_failed(
+                task, self._ended_for_s(campaign, call), is_carried=is_carried
+            )
         }
 
     def _tasks_by_call(self, shown: PublishedCampaign) -> dict[int, PublishedCampaignTask]:

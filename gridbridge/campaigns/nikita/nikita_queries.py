@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_task_rows import DeletionMarksByArray, LocalJobPreemptionRows
@@ -163,7 +163,7 @@ class BlockedLocalJobFinder:
         for request in preemption_for_local_jobs.find_blocked_local_requests(
             cluster, cell, self._ours[cluster], recent
         ):
-            where = configured_cluster_address(self._policy, cluster)
+            where = configured_cluster_access(self._policy, cluster)
             shows = batch_adapter_of_cluster(where).shows_crowd
             try:
                 names = shows.query_instances_able_to_run_job(where, request.asked) if shows else frozenset()
@@ -181,7 +181,7 @@ class BlockedLocalJobFinder:
         return preemption_for_local_jobs.recompute_preemption(way, cell, self._ours[way.cluster])
 
     def _query_blocked_local_jobs(self, cluster: str) -> deletions.CellRequestsAndResources:
-        where = configured_cluster_address(self._policy, cluster)
+        where = configured_cluster_access(self._policy, cluster)
         try:
             if shows := batch_adapter_of_cluster(where).shows_crowd:
                 return shows.query_blocked_jobs(where)

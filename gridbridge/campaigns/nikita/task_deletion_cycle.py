@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.batch.configured_cluster_addresses import keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_access_and_routes import keep_ssh_connections_open
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedLocalJobFinder,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gridbridge.batch.configured_cluster_addresses import keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_access_and_routes import keep_ssh_connections_open
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier

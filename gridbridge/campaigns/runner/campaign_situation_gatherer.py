@@ -32,7 +32,7 @@ from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import task_attempt_outcomes
 from gridbridge.decisions.campaigns.campaign_event_rules import select_removed_clusters_declared_lost
-from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import group_attempts_by_task
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,

@@ -9,7 +9,7 @@ from math import inf, isfinite
 from typing import TypeVar
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
 from gridbridge.campaigns.runner.array_commands_as_owner import array_job_name, snapshot_without_foreign_jobs
 from gridbridge.decisions.campaigns.nightly_task_starts import list_next_nights
@@ -92,7 +92,7 @@ class ClusterSnapshotFetcher:
         answers = {}
         for name, jobs in sent.items() if limit_s else ():
             where, queues = (
-                configured_cluster_address(self._policy, name),
+                configured_cluster_access(self._policy, name),
                 self._policy.transfer_queues_of_cluster(name),
             )
             if answer := self._sharing.find_recent_snapshot(
@@ -114,7 +114,7 @@ class ClusterSnapshotFetcher:
     def _query_cluster_snapshot(
         self, name: str, sent: CampaignJobsSentBeforeListing
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
-        where, queues = configured_cluster_address(self._policy, name), self._policy.transfer_queues_of_cluster(name)
+        where, queues = configured_cluster_access(self._policy, name), self._policy.transfer_queues_of_cluster(name)
         try:
             query = cluster_status_reader(where).query_cluster_snapshot
             answer = SharedClusterSnapshot(snapshot=query(where, name, sent.jobs, queues, sent.jobs)[0])
@@ -173,7 +173,7 @@ def _query_arrays_by_cluster(
         by_cluster.setdefault(array.cluster, []).append(array)
 
     def ask(name: str) -> dict[CampaignArray, Told]:
-        where = configured_cluster_address(policy, name)
+        where = configured_cluster_access(policy, name)
         system = batch_adapter_of_cluster(where).array_ends
         assert system  # campaigns use only batch systems that accept arrays
         try:
@@ -202,7 +202,7 @@ class ClusterArrayLimitCache:
         return self._known
 
     def _query_array_limits_of_cluster(self, name: str) -> bool:
-        where = configured_cluster_address(self._policy, name)
+        where = configured_cluster_access(self._policy, name)
         try:
             if system := batch_adapter_of_cluster(where).array_ends:
                 self._known[name] = system.query_array_limits(where)

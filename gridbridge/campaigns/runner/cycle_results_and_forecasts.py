@@ -23,7 +23,7 @@ from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     summarize_forecast_errors,
 )
 from gridbridge.decisions.campaigns.task_attempt_outcomes import NO_CANCELLATION_MARKS, close_attempts_without_end
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     AttemptsByTask,
     group_attempts_by_task,
     mark_ended_attempts_as_copies,

@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import Place, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.speculative_attempt_planning import is_campaign_near_end
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     AttemptsByTask,
     group_attempts_by_task,
     map_tasks_to_failed_clusters,

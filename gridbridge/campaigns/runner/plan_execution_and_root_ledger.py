@@ -28,7 +28,7 @@ from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import is_ledger_ahead_of_state_file
-from gridbridge.decisions.campaigns.task_retries_and_copies import is_unreleased_array_unwanted
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import is_unreleased_array_unwanted
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, OwnerAccountGone, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

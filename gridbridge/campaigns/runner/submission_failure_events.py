@@ -29,7 +29,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     repeat_event_with_longer_pause,
 )
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     assign_retry_numbers_above_attempts,
     plan_task_retries,
 )
@@ -42,7 +42,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
-    EventsChangedInCycle,
+    FailureEventsChangedInCycle,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.published_status_and_reports import replace_control_characters
@@ -192,7 +192,9 @@ class ArraySubmissionResultRecorder:
         ended = [(attempt, array.cluster) for attempt in end.ended]
         record_failed_task_events(book, ended, retried, self._clock.now())
         events = (replace(event, why=reasons.get(event.code, event.why)) for event in book.changed_events)
-        self._noting.record_planned_ends(replace(end, again=again, changes=EventsChangedInCycle(events=tuple(events))))
+        self._noting.record_planned_ends(
+            replace(end, again=again, changes=FailureEventsChangedInCycle(events=tuple(events)))
+        )
 
     def _plan_attempt_retries(
         self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]

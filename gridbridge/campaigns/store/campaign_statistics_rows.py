@@ -12,7 +12,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     DecayedCampaignUsage,
     InputCarryCost,
     JobRatio,
-    JobRatioUpdate,
+    TasksPerFreeSlotUpdate,
     TimedInputCarry,
 )
 from gridbridge.model.campaigns.campaign_end_forecast import HalfwayForecast
@@ -188,7 +188,7 @@ class CampaignStatisticsRows:
     def read_job_ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
         return self._database.query_rows_as(JobRatio, _RATIOS, campaigns=list(campaigns))
 
-    def store_job_ratios(self, predicted: Iterable[JobRatioUpdate]) -> None:
+    def store_job_ratios(self, predicted: Iterable[TasksPerFreeSlotUpdate]) -> None:
         names = ("campaign", "cluster", "ratio", "submitted")
         rows = [{name: getattr(update, name) for name in names} | {"free": update.terms.free} for update in predicted]
         self._database.execute_for_each_row(self._database.upsert(RATIOS), rows)

@@ -134,11 +134,11 @@ def refuse_unsupported_properties(parsed: ParsedJdl, paths: FixedPaths) -> None:
 
 def _explain_unsupported_host_properties(policy: Policy, cluster: str, request: JobRequest) -> str:
     from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-    from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+    from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 
     if cluster not in policy.clusters:
         return ""
-    return batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explain_request_refusal(request)
+    return batch_adapter_of_cluster(configured_cluster_access(policy, cluster)).explain_request_refusal(request)
 
 
 def _explain_inexpressible_conditions(cluster: str, request: JobRequest, folder: str) -> str:

@@ -123,9 +123,9 @@ def _require_own_target(target: str, number: int, files: dict[str, int], folders
     folders.update(dict.fromkeys(above, number))
 
 
-def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) -> "CampaignInputFiles":
+def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) -> "CampaignInputFileLister":
     """Find and read the input files of tasks from number `first` on; raise ConfigError with tasks that lack a file."""
-    files = CampaignInputFiles(secrets.token_hex() if jdl.after else "")
+    files = CampaignInputFileLister(secrets.token_hex() if jdl.after else "")
     for number, line in enumerate(parameters[first:], first):
         if len(files.problems) < MOST_REPORTED:
             files.list_inputs_of_task(jdl.inputs, number, line)
@@ -135,8 +135,8 @@ def list_inputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...], first: int = 0) 
 
 
 @dataclass(slots=True)
-class CampaignInputFiles:
-    """The input files of a campaign; a file of several tasks is read once.
+class CampaignInputFileLister:
+    """Finds and reads the input files of a campaign's tasks; a file of several tasks is read once.
 
     With `later_names` files without wildcards are not read, because predecessors of the campaign may make them.
     """

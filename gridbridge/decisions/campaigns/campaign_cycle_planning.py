@@ -30,7 +30,7 @@ from gridbridge.decisions.campaigns.predecessor_conditions import (
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import plan_speculative_attempts
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     AttemptsByTask,
     assign_retry_numbers_above_attempts,
     find_superseded_attempts,
@@ -52,7 +52,7 @@ from gridbridge.model.campaigns.campaign import (
     pair_attempts_with_clusters,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
-from gridbridge.model.campaigns.campaign_events import EventsChangedInCycle
+from gridbridge.model.campaigns.campaign_events import FailureEventsChangedInCycle
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import SupersededAttempts
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -108,7 +108,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
         stepped=situation.stepped,
         steps=(*sending.steps, *after, *epilogues),
         missed=situation.missed,
-        changes=EventsChangedInCycle(events=book.changed_events, records=records, usages=usages),
+        changes=FailureEventsChangedInCycle(events=book.changed_events, records=records, usages=usages),
         measured=situation.measured,
         behind=situation.behind,
     )

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import count_tasks_by_job_ratio
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.campaign_cycle_plan import JobRatioUpdate
+from gridbridge.model.campaigns.campaign_cycle_plan import TasksPerFreeSlotUpdate
 from gridbridge.model.campaigns.jdl import CampaignType
 
 
@@ -20,7 +20,7 @@ class ClusterOfferToScheduler:
     waiting: int = 0  # number of the campaign's tasks that wait at the cluster
     given: int = 0  # in `to_wait`: number of tasks already allotted to the cluster in this cycle
     is_tried: bool = False  # whether a task of the campaign was sent to the cluster before
-    predicted: JobRatioUpdate | None = None  # job ratio at the cluster; None: unknown
+    predicted: TasksPerFreeSlotUpdate | None = None  # job ratio at the cluster; None: unknown
 
     @property
     def slots(self) -> int:

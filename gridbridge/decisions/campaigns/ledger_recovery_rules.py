@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     choose_clusters_retry_avoids,
     list_walltime_overrun_clusters,
 )

@@ -10,7 +10,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     remaining_capacity_of_clusters,
 )
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
-from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCycleSituation, JobRatioUpdate
+from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCycleSituation, TasksPerFreeSlotUpdate
 from gridbridge.model.campaigns.jdl import JdlSettingsAtCluster
 
 
@@ -18,7 +18,7 @@ class SchedulerTaskCounter:
     def __init__(
         self,
         situation: CampaignCycleSituation,
-        predicted: Mapping[CampaignCluster, JobRatioUpdate],
+        predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
         campaigns: Sequence[Campaign] = (),
         begun: Sequence[CampaignArray] = (),
     ) -> None:

@@ -25,15 +25,15 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, Campaig
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
-    JobRatioUpdate,
     PlannedCampaignTaskSend,
+    TasksPerFreeSlotUpdate,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 
 
 def distribute_slots_to_campaigns(
     situation: CampaignCycleSituation,
-    predicted: Mapping[CampaignCluster, JobRatioUpdate],
+    predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,

@@ -14,7 +14,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     max_tasks_per_array,
     remaining_capacity_of_clusters,
 )
-from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_configuration_sections import LateSpeculationSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry

@@ -23,9 +23,9 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     JobRatio,
-    JobRatioInputs,
-    JobRatioUpdate,
     PlannedCampaignTaskSend,
+    TasksPerFreeSlotInputs,
+    TasksPerFreeSlotUpdate,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -33,7 +33,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 MAX_RATIO = 4.0  # tasks per free slot; CiGri's specification has no upper limit
 RATIO_STEP = 0.25  # the law `measured` raises the job ratio by this number of tasks per free slot
 
-RatioChange = Callable[[float, JobRatioInputs], float]
+RatioChange = Callable[[float, TasksPerFreeSlotInputs], float]
 
 
 def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
@@ -41,7 +41,7 @@ def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
-def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
+def next_job_ratio(law: JobRatioRule, terms: TasksPerFreeSlotInputs) -> float:
     """Return the next job ratio: lower if too many tasks wait, higher once all sent tasks could start."""
     old = terms.old * terms.slots
     if terms.waiting > terms.allowed:
@@ -53,7 +53,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
     return max(low, min(high, new)) / terms.slots
 
 
-def can_last_sent_tasks_be_judged(terms: JobRatioInputs) -> bool:
+def can_last_sent_tasks_be_judged(terms: TasksPerFreeSlotInputs) -> bool:
     """Say whether the last sent tasks can be judged: all had time to start, or too many wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
@@ -63,28 +63,28 @@ def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int
     return 0 if ratio <= 0 or free_slots < slots else max(1, floor(ratio * free_slots + ROUNDING))
 
 
-def _job_ratio_for_one_task_at_cluster(terms: JobRatioInputs) -> float:
+def _job_ratio_for_one_task_at_cluster(terms: TasksPerFreeSlotInputs) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _share_of_submitted_tasks_within_limit(_: float, terms: JobRatioInputs) -> float:
+def _share_of_submitted_tasks_within_limit(_: float, terms: TasksPerFreeSlotInputs) -> float:
     """Return (S - E) / S: of S submitted tasks, E tasks wait above the allowed number."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 
 
-def _double_job_ratio(old: float, terms: JobRatioInputs) -> float:
+def _double_job_ratio(old: float, terms: TasksPerFreeSlotInputs) -> float:
     return 2 * max(old, _job_ratio_for_one_task_at_cluster(terms)) if terms.submitted else old
 
 
-def _submitted_tasks_per_running_task(old: float, terms: JobRatioInputs) -> float:
+def _submitted_tasks_per_running_task(old: float, terms: TasksPerFreeSlotInputs) -> float:
     if old == 0 or not terms.submitted:
         return old or 1.0
     running = min(terms.running, terms.submitted)  # running tasks of earlier submissions do not count
     return terms.submitted / running if running else 2 * old
 
 
-def _raise_job_ratio_by_step(old: float, terms: JobRatioInputs) -> float:
+def _raise_job_ratio_by_step(old: float, terms: TasksPerFreeSlotInputs) -> float:
     """Raise the job ratio by a step if a slot is free, tasks start and no task of any campaign waits."""
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
@@ -107,7 +107,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 }
 
 
-def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
+def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, TasksPerFreeSlotUpdate]:
     """Return the job ratios of campaigns with unsent tasks, except test campaigns, at their clusters."""
     predictor = _JobRatioPredictor(situation)
     sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
@@ -121,10 +121,10 @@ def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluste
 
 
 def select_changed_ratios(
-    predicted: Mapping[CampaignCluster, JobRatioUpdate],
+    predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
     before: Iterable[JobRatio],
     sends: Iterable[PlannedCampaignTaskSend],
-) -> tuple[JobRatioUpdate, ...]:
+) -> tuple[TasksPerFreeSlotUpdate, ...]:
     """Return the job ratios that the state file must store, because they were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
     previous = {(ratio.campaign, ratio.cluster): (ratio.ratio, ratio.submitted) for ratio in before}
@@ -135,7 +135,7 @@ def select_changed_ratios(
     )
 
 
-def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
+def describe_job_ratio_changes(predicted: Iterable[TasksPerFreeSlotUpdate]) -> list[str]:
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
         f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
@@ -163,12 +163,12 @@ class _JobRatioPredictor:
             (attempt.campaign, cluster) for attempt, cluster in ended if attempt.outcome in STARTED_OUTCOMES
         )
 
-    def predict_job_ratio(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> JobRatioUpdate:
+    def predict_job_ratio(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> TasksPerFreeSlotUpdate:
         room, before, view = self._situation.room[pair[1]], self._ratios.get(pair), self._views.get(pair, NO_TASKS)
         slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
         waiting = view.startable_task_count - view.fresh
         waiting_of_others = self._settled[pair[1]] - waiting
-        terms = JobRatioInputs(
+        terms = TasksPerFreeSlotInputs(
             old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),
             slots=slots,
             max_slots=room.max_slots,
@@ -182,7 +182,7 @@ class _JobRatioPredictor:
             ended=self._ended[pair],
             is_wiped=pair in self._situation.wiped,
         )
-        return JobRatioUpdate(
+        return TasksPerFreeSlotUpdate(
             campaign=pair[0],
             cluster=pair[1],
             law=room.law,

@@ -142,11 +142,14 @@ def elastic_nodes_for_policies(
     """Return the facts about nodes for policies; a ready node without a listed machine is unreachable."""
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
 
-    def is_reachable(node: BalancerOwnedNode) -> bool:
+    def is_machine_listed_or_on_its_way(node: BalancerOwnedNode) -> bool:
         is_on_its_way = node.state is not ElasticNodeState.READY
         return node.pool in world.machines and (is_on_its_way or ours.find_machine_of_node(node) is not None)
 
-    return tuple(replace(node_with_idle_time(node, world.now), is_unreachable=not is_reachable(node)) for node in nodes)
+    return tuple(
+        replace(node_with_idle_time(node, world.now), is_unreachable=not is_machine_listed_or_on_its_way(node))
+        for node in nodes
+    )
 
 
 def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:

@@ -289,7 +289,7 @@ def _move_tasks_to_other_hosts(
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
             cell = host.room.cell
-            need = task_requirements.requirement_of_task_requests(shape, cell.cell_configuration, cell.widest)
+            need = task_requirements.requirement_of_task_requests(shape, cell.observed_cell_configuration, cell.widest)
             target = next((other for other in staying.values() if _has_room_for_task(other, shape, need)), None)
             if target is None:
                 return None
@@ -304,7 +304,7 @@ def _has_room_for_task(
     host: HostAcceptingTasks, shape: TaskResourceRequests, need: task_requirements.DemandTaskRequirement
 ) -> bool:
     cell = host.room.cell
-    is_known = all(name in cell.cell_configuration.resources for name, _ in shape.requests)
+    is_known = all(name in cell.observed_cell_configuration.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | cell.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
     return (

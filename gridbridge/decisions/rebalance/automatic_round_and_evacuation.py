@@ -16,34 +16,34 @@ from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
 )
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft, describe_moves
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementMoveKind,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMoveKind,
     RebalanceMovePlan,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
     RejectedMove,
     TaskNotMovedReason,
     happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 # states of failed hosts, in order of evacuation
-EVACUATED_STATES = (PlacementHostState.DEAD, PlacementHostState.DISK_FULL, PlacementHostState.DRAIN)
+EVACUATED_STATES = (RebalanceHostState.DEAD, RebalanceHostState.DISK_FULL, RebalanceHostState.DRAIN)
 LEVEL_0 = "level of [rebalance] is 0: rounds move nothing"
 
 
-def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
+def plan_automatic_round(snapshot: RebalanceSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan one automatic round: evacuate a failed host, or else balance one host or one job.
 
     While tasks are moving, the round balances no host or job.
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
-        if host.state is PlacementHostState.DISK_FULL and not board.is_disk_full(host):
+        if host.state is RebalanceHostState.DISK_FULL and not board.is_disk_full(host):
             continue  # the host's state is out of date: its disk is no longer full
         draft = MovePlanDraft(board, 0, None)
         tried.append(draft.finished_plan(draft_host_evacuation(draft, host)))
@@ -94,27 +94,27 @@ def add_rejections_to_last_plan(plans: Sequence[RebalanceMovePlan]) -> Rebalance
     return replace(plans[-1] if plans else RebalanceMovePlan(sentence=""), rejected=remaining)
 
 
-def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
+def why_host_balancing_waits(snapshot: RebalanceSnapshot) -> str:
     """Return why hosts can't be balanced now: unfinished moves or evacuation; empty if they can."""
-    moves = PlacementTaskState.MOVING  # a local name, which is read faster, because there may be a million tasks
+    moves = RebalanceTaskState.MOVING  # a local name, which is read faster, because there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _failed_hosts_with_waiting_tasks(snapshot)
     first = min((host for host in snapshot.hosts if host.name in awaited), key=_evacuation_order_key, default=None)
     if not first:
         return ""
-    state = "dead" if first.state is PlacementHostState.DEAD else "drained"
+    state = "dead" if first.state is RebalanceHostState.DEAD else "drained"
     return f"{first.name} is {state}: run `gridbridge rebalance fail {first.name}` first"
 
 
-def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
+def _failed_hosts_with_waiting_tasks(snapshot: RebalanceSnapshot) -> set[str]:
     """Return the dead and drained hosts with waiting tasks; lost tasks don't count."""
-    blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk does not delay balancing
+    blocking = (RebalanceHostState.DEAD, RebalanceHostState.DRAIN)  # a full disk does not delay balancing
     hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
     if not hosts:
         return set()
-    lost = {name for name, host in hosts.items() if host.state is PlacementHostState.DEAD or not host.is_up}
-    waits = PlacementTaskState.WAITING
+    lost = {name for name, host in hosts.items() if host.state is RebalanceHostState.DEAD or not host.is_up}
+    waits = RebalanceTaskState.WAITING
     return {
         name
         for task in snapshot.tasks
@@ -124,17 +124,17 @@ def _failed_hosts_with_waiting_tasks(snapshot: PlacementSnapshot) -> set[str]:
     }
 
 
-def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
+def failed_hosts_with_copies(board: ProjectedPlacement) -> list[RebalanceHost]:
     """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_order_key)
 
 
-def _evacuation_order_key(host: PlacementHost) -> tuple[int, str]:
+def _evacuation_order_key(host: RebalanceHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 
-def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
+def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[RebalanceJobOrDataset]:
     """Return the jobs that an automatic round may rebalance; jobs with large tasks come first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     resting = {name for name, at in board.snapshot.recent.jobs.items() if happened_within(at, now, pause)}
@@ -146,24 +146,24 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
         and (rules.level > 1 or (job.last_run and is_job_unevenly_spread_over_hosts(board, job)))
     )
 
-    def mean_bytes(job: PlacementJobOrDataset) -> float:
+    def mean_bytes(job: RebalanceJobOrDataset) -> float:
         tasks = board.of_job[job.name]
         return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0
 
     return sorted(jobs, key=lambda job: (-mean_bytes(job), job.name))
 
 
-def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
+def plan_host_evacuation(snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the evacuation of a host; copies elsewhere replace the copies on a dead or down host."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     return draft.finished_plan(draft_host_evacuation(draft, board.hosts[name]))
 
 
-def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
+def draft_host_evacuation(draft: MovePlanDraft, host: RebalanceHost) -> str:
     """Plan a host's evacuation; return a description. Unfinished moves count towards the limit of moves."""
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
-    is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
+    is_full = host.state == RebalanceHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
     is_lost = host.name not in board.readable
     if why := "" if is_full else _why_host_not_evacuated(board, host, is_lost=is_lost):
@@ -184,19 +184,19 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
         describe_lost_datasets(board, host),
         f"{number_with_noun(staying, 'task stays', 'tasks stay')} at {host.name}" if staying > 0 else "",
     ]
-    left = "drained" if host.state == PlacementHostState.DRAIN else "given up"
+    left = "drained" if host.state == RebalanceHostState.DRAIN else "given up"
     standing = "full" if is_full else "lost" if is_lost else left
     return f"{host.name} is {standing}: {'; '.join(filter(None, words))}"
 
 
-def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
+def describe_lost_datasets(board: ProjectedPlacement, host: RebalanceHost) -> str:
     """Describe how many datasets have no whole replica outside a lost host; empty if there are none."""
     if not (many := board.lost.get(host.name)):
         return ""
     return f"{number_with_noun(many, 'dataset has', 'datasets have')} no other whole replica; originals may exist"
 
 
-def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
+def _why_host_not_evacuated(board: ProjectedPlacement, host: RebalanceHost, *, is_lost: bool) -> str:
     """Return why a host is not evacuated, else an empty text; bytes on a shared disk are not compared."""
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
@@ -210,19 +210,19 @@ def _why_host_not_evacuated(board: ProjectedPlacement, host: PlacementHost, *, i
         if is_lost and name != host.name
     ):
         other_host = board.hosts.get(name)
-        if other_host and not other_host.is_up and other_host.state != PlacementHostState.DEAD:
+        if other_host and not other_host.is_up and other_host.state != RebalanceHostState.DEAD:
             return f"{name} is down and has copies of the same tasks: start {name} first, or mark it as dead"
     return ""
 
 
-def _other_hosts_and_disk_bytes(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
+def _other_hosts_and_disk_bytes(board: ProjectedPlacement, host: RebalanceHost) -> tuple[list[RebalanceHost], int, int]:
     """Return the other usable hosts, the used bytes of all hosts, and the capacity in bytes of the others."""
     other_hosts = [other_host for other_host in board.usable_hosts_of_kind(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
-def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHost) -> str:
+def _describe_disk_use_without_host(board: ProjectedPlacement, host: RebalanceHost) -> str:
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     if not other_hosts:
         return "no other host takes copies now"
@@ -231,19 +231,19 @@ def _describe_disk_use_without_host(board: ProjectedPlacement, host: PlacementHo
     return f"disks {used / (most + host.max_bytes):.0%} full with {host.name}, {used / most:.0%} full without this host"
 
 
-def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
+def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: RebalanceHost, tasks: list[RebalanceTask]) -> int:
     """Plan replacements of the copies on a lost host; return how many tasks can't be replaced."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.job_and_task_number)):
         job = draft.board.jobs[task.job]
         other_copies = [name for name in task.hosts_with_copy if name in draft.board.readable]  # never contains `host`
-        is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
-        if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
+        is_silent = task.state is RebalanceTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
+        if is_silent or task.state in (RebalanceTaskState.MOVING, RebalanceTaskState.BUSY):
             draft.reject_move(task, "", move_plan_draft_and_refusals.why_task_state_forbids_move(task))
         elif other_copies:
             if not draft.has_reached_move_limit:
                 _draft_replacement_from_copy(draft, job, task, host, other_copies[0])
-        elif task.size_bytes == 0 and task.state == PlacementTaskState.WAITING:
+        elif task.size_bytes == 0 and task.state == RebalanceTaskState.WAITING:
             _draft_move_off_host(draft, job, task, host)
         else:
             lost += 1
@@ -252,14 +252,14 @@ def _draft_replacements_of_lost_copies(draft: MovePlanDraft, host: PlacementHost
 
 
 def _draft_replacement_from_copy(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
+    draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask, host: RebalanceHost, source: str
 ) -> None:
     """Replace a task's lost copy at `host` by the copy at `source`; plan a new replica if too few remain.
 
     If `host` had the main copy, the copy at `source` becomes the main copy.
     """
     if task.live == host.name:
-        draft.add_move(PlacementMoveKind.LIVE, task, host.name, source)
+        draft.add_move(RebalanceMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task_after_planned_moves(task).replicas:
         draft.board.forget_replica_on_lost_host(task, host.name)
     if not draft.has_reached_move_limit and len(draft.board.task_after_planned_moves(task).replicas) < job.replicas:
@@ -267,9 +267,9 @@ def _draft_replacement_from_copy(
 
 
 def _draft_moves_off_host(
-    draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool
+    draft: MovePlanDraft, host: RebalanceHost, tasks: list[RebalanceTask], *, is_full: bool
 ) -> None:
-    def advise(task: PlacementTask) -> None:
+    def advise(task: RebalanceTask) -> None:
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_disk_full(host):
             return
@@ -279,7 +279,7 @@ def _draft_moves_off_host(
         if reason or (job.spare and is_full):
             draft.reject_move(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
-            draft.add_move(PlacementMoveKind.DELETE, task, host.name)
+            draft.add_move(RebalanceMoveKind.DELETE, task, host.name)
         else:
             _draft_move_off_host(draft, job, task, host)
 
@@ -287,7 +287,7 @@ def _draft_moves_off_host(
 
 
 def _draft_move_off_host(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost
+    draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask, host: RebalanceHost
 ) -> None:
     for target in (
         move_plan_draft_and_refusals.rank_copy_target_hosts(draft, job, task)

@@ -10,18 +10,18 @@ from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
 
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementMove,
-    PlacementMoveKind,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMove,
+    RebalanceMoveKind,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
     happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 EXPONENT = 2.5  # exponent of disk usage and slot usage in a host's score: the last tenth of a disk adds most
 
@@ -29,24 +29,24 @@ EXPONENT = 2.5  # exponent of disk usage and slot usage in a host's score: the l
 class ProjectedPlacement:
     """Hosts, jobs, tasks and replicas after the moves planned so far."""
 
-    def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
+    def __init__(self, snapshot: RebalanceSnapshot, rules: RebalanceSection) -> None:
         self.snapshot = snapshot = _snapshot_with_full_disks_marked(snapshot, rules)
         self.rules = rules
-        self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
-        self.jobs: Mapping[str, PlacementJobOrDataset] = {job.name: job for job in snapshot.jobs}
+        self.hosts: Mapping[str, RebalanceHost] = {host.name: host for host in snapshot.hosts}
+        self.jobs: Mapping[str, RebalanceJobOrDataset] = {job.name: job for job in snapshot.jobs}
         self.readable = frozenset(
-            host.name for host in snapshot.hosts if host.is_up and host.state != PlacementHostState.DEAD
+            host.name for host in snapshot.hosts if host.is_up and host.state != RebalanceHostState.DEAD
         )
         self.moving = 0
         self.waiting = set[str]()  # jobs with a waiting task
         self.lost = defaultdict[str, int](int)  # {lost host: number of datasets without whole replicas elsewhere}
-        self.of_job = defaultdict[str, list[PlacementTask]](list)
-        self._at = defaultdict[str, list[PlacementTask]](list)
+        self.of_job = defaultdict[str, list[RebalanceTask]](list)
+        self._at = defaultdict[str, list[RebalanceTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count_tasks_and_replicas(snapshot.tasks)
-        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # {job: {host: tasks}}, filled on demand
+        self._placed = dict[str, dict[str, list[RebalanceTask]]]()  # {job: {host: tasks}}, filled on demand
         self._changes = list[tuple[str, str, int]]()  # (job, host, number of added copies; negative: removed copies)
-        self._moved = dict[tuple[str, int], PlacementTask]()
+        self._moved = dict[tuple[str, int], RebalanceTask]()
         self._gained = defaultdict[str, int](int)
         self._came = defaultdict[str, int](int)  # {host: slots of the tasks that planned moves bring}
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
@@ -58,7 +58,7 @@ class ProjectedPlacement:
         self._of_slots = {  # {kind: {number of slots: a host that stands for all such hosts}}
             kind: {host.slots: host for host in self.usable_hosts_of_kind(kind)} for kind in self.kinds
         }
-        self._by_load = dict[str, list[PlacementHost]]()
+        self._by_load = dict[str, list[RebalanceHost]]()
         self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
         self._slots_of_job = dict[tuple[str, str], int]()
         self._mean_disk = {kind: sum(map(self.disk_usage_of, live)) / len(live) for kind, live in self._kinds.items()}
@@ -66,10 +66,10 @@ class ProjectedPlacement:
             kind: sum(host.mean_active for host in live) / len(live) for kind, live in self._kinds.items()
         }
 
-    def _count_tasks_and_replicas(self, tasks: Iterable[PlacementTask]) -> None:
+    def _count_tasks_and_replicas(self, tasks: Iterable[RebalanceTask]) -> None:
         """Count all tasks and replicas in one pass, because there may be a million tasks."""
         of_job, at, all_counts = self.of_job, self._at, self._counts
-        waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
+        waits, moves = RebalanceTaskState.WAITING, RebalanceTaskState.MOVING
         for task in tasks:
             job, state = task.job, task.state
             of_job[job].append(task)
@@ -85,18 +85,18 @@ class ProjectedPlacement:
                 at[host].append(task)
                 counts[host] += 1
 
-    def usable_hosts_of_kind(self, kind: str) -> tuple[PlacementHost, ...]:
+    def usable_hosts_of_kind(self, kind: str) -> tuple[RebalanceHost, ...]:
         """Return the usable hosts of a kind, sorted by name."""
         return self._kinds.get(kind, ())
 
-    def task_after_planned_moves(self, task: PlacementTask) -> PlacementTask:
+    def task_after_planned_moves(self, task: RebalanceTask) -> RebalanceTask:
         return self._moved.get(task.job_and_task_number, task)
 
-    def tasks_at_host_before_moves(self, host: str) -> list[PlacementTask]:
+    def tasks_at_host_before_moves(self, host: str) -> list[RebalanceTask]:
         """Return the tasks with a main copy or replica at a host before any move, by job and number."""
         return sorted(self._at.get(host, ()), key=attrgetter("job", "number"))
 
-    def tasks_of_job_at(self, job: str, host: str) -> list[PlacementTask]:
+    def tasks_of_job_at(self, job: str, host: str) -> list[RebalanceTask]:
         """Return a job's tasks with a main copy or replica at a host after the planned moves, by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = {}
@@ -109,7 +109,7 @@ class ProjectedPlacement:
         counts = self._counts.get(job)
         return counts.get(host, 0) if counts else 0
 
-    def fair_share_of_job(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
+    def fair_share_of_job(self, job: RebalanceJobOrDataset, host: RebalanceHost) -> int:
         """Return a host's fair share of a job's tasks and replicas, by its slots; 0 for a forbidden host.
 
         For n tasks with R replicas each on H equal hosts, the share is ceil(n * (1 + R) / H).
@@ -124,7 +124,7 @@ class ProjectedPlacement:
         fair = -(-copies * slots // total)
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
-    def surplus_of_job_by_host(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
+    def surplus_of_job_by_host(self, job: RebalanceJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
         """Yield each usable host of a kind with its number of copies of the job minus its fair share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
@@ -133,7 +133,7 @@ class ProjectedPlacement:
         fair = {slots: self.fair_share_of_job(job, of_slots) for slots, of_slots in self._of_slots[kind].items()}
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
-    def _usable_slots_for_job(self, job: PlacementJobOrDataset, kind: str) -> int:
+    def _usable_slots_for_job(self, job: RebalanceJobOrDataset, kind: str) -> int:
         if job.hosts is None:
             return self._slots.get(kind, 0)
         key = job.name, kind
@@ -143,17 +143,17 @@ class ProjectedPlacement:
             )
         return self._slots_of_job[key]
 
-    def free_disk_bytes_at_host(self, host: PlacementHost) -> int:
+    def free_disk_bytes_at_host(self, host: RebalanceHost) -> int:
         return max(0, host.free_bytes - self._gained[host.name])
 
-    def bytes_offered_to_copies(self, host: PlacementHost) -> int:
+    def bytes_offered_to_copies(self, host: RebalanceHost) -> int:
         """Return the free bytes for new copies: all, or half if the host just got a replica."""
         free = self.free_disk_bytes_at_host(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
 
-    def disk_usage_of(self, host: PlacementHost, more_bytes: int = 0) -> float:
+    def disk_usage_of(self, host: RebalanceHost, more_bytes: int = 0) -> float:
         """Return the used share of a host's disk (0 to 1) with `more_bytes` added."""
         most = host.max_bytes - self.rules.full_free_bytes
         if host.max_bytes <= 0:
@@ -161,7 +161,7 @@ class ProjectedPlacement:
         used = host.used_bytes + self._gained[host.name] + more_bytes
         return used / most if most > 0 and 0 <= used <= most else 1.0
 
-    def load_score_of(self, host: PlacementHost) -> float:
+    def load_score_of(self, host: RebalanceHost) -> float:
         """Return a host's load score, 0 to 100 with the default weights."""
         rules = self.rules
         full: float = self.disk_usage_of(host) ** EXPONENT
@@ -169,7 +169,7 @@ class ProjectedPlacement:
         weighted = rules.active_weight * active + rules.disk_weight * full
         return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
-    def hosts_sorted_by_load(self, kind: str) -> list[PlacementHost]:
+    def hosts_sorted_by_load(self, kind: str) -> list[RebalanceHost]:
         if kind not in self._by_load:
             self._by_load[kind] = sorted(
                 self.usable_hosts_of_kind(kind), key=lambda host: (self.load_score_of(host), host.name)
@@ -180,32 +180,32 @@ class ProjectedPlacement:
         """Return the mean disk usage (0 to 1) of a kind's usable hosts before any move."""
         return self._mean_disk.get(kind, 0.0)
 
-    def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+    def is_disk_heavy(self, host: RebalanceHost, more_bytes: int = 0) -> bool:
         """Say whether a host's disk usage, with `more_bytes` added, is far above the mean."""
         return self.disk_usage_of(host, more_bytes) > self.mean_disk_usage(host.kind) * self.rules.extreme_ratio
 
-    def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+    def is_disk_light(self, host: RebalanceHost, more_bytes: int = 0) -> bool:
         """Say whether a host's disk usage, with `more_bytes` added, is far below the mean."""
         return self.disk_usage_of(host, more_bytes) < self.mean_disk_usage(host.kind) / self.rules.extreme_ratio
 
-    def is_slot_usage_high(self, host: PlacementHost) -> bool:
+    def is_slot_usage_high(self, host: RebalanceHost) -> bool:
         return host.mean_active > self._mean_active.get(host.kind, 0.0) * self.rules.extreme_ratio
 
-    def is_slot_usage_low(self, host: PlacementHost) -> bool:
+    def is_slot_usage_low(self, host: RebalanceHost) -> bool:
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
-    def is_disk_full(self, host: PlacementHost) -> bool:
+    def is_disk_full(self, host: RebalanceHost) -> bool:
         """Say whether copies must leave a full disk; if its size is unknown, the host's state decides."""
         if host.max_bytes <= 0:
-            return host.state == PlacementHostState.DISK_FULL
+            return host.state == RebalanceHostState.DISK_FULL
         return self.free_disk_bytes_at_host(host) <= self.rules.full_free_bytes
 
-    def has_free_slots_for(self, host: PlacementHost, slots: int) -> bool:
+    def has_free_slots_for(self, host: RebalanceHost, slots: int) -> bool:
         return host.room is None or self._came[host.name] + slots <= host.room
 
-    def apply_move(self, move: PlacementMove, task: PlacementTask) -> None:
+    def apply_move(self, move: RebalanceMove, task: RebalanceTask) -> None:
         now = self.task_after_planned_moves(task)
-        self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
+        self._came[move.target] += now.slots if move.kind == RebalanceMoveKind.LIVE else 0
         self._moved[now.job_and_task_number] = task_after_move(now, move)
         self._by_load.clear()
         after = set(self._moved[now.job_and_task_number].hosts_with_copy)
@@ -214,7 +214,7 @@ class ProjectedPlacement:
             self._count_copy_at_host(task, host, by)
             self._gained[host] += by * now.size_bytes
 
-    def forget_replica_on_lost_host(self, task: PlacementTask, host: str) -> None:
+    def forget_replica_on_lost_host(self, task: RebalanceTask, host: str) -> None:
         now = self.task_after_planned_moves(task)
         self._moved[now.job_and_task_number] = replace(now, replicas=_hosts_without_last_occurrence(now.replicas, host))
         self._count_copy_at_host(task, host, -1)
@@ -226,7 +226,7 @@ class ProjectedPlacement:
             changes.clear()
         self._by_load.clear()
 
-    def _count_copy_at_host(self, task: PlacementTask, host: str, by: int) -> None:
+    def _count_copy_at_host(self, task: RebalanceTask, host: str, by: int) -> None:
         self._counts[task.job][host] += by
         self._changes.append((task.job, host, by))
         if (placed := self._placed.get(task.job)) is None:
@@ -237,12 +237,12 @@ class ProjectedPlacement:
         )
 
 
-def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
+def task_after_move(task: RebalanceTask, move: RebalanceMove) -> RebalanceTask:
     """Return a task after a move; a replica at the main copy's target becomes the main copy."""
-    if move.kind == PlacementMoveKind.LIVE:
+    if move.kind == RebalanceMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
         return replace(task, live=move.target, replicas=other_replicas)
-    if move.kind == PlacementMoveKind.DELETE:
+    if move.kind == RebalanceMoveKind.DELETE:
         live = "" if task.live == move.source and move.source not in task.replicas else task.live
         return replace(task, live=live, replicas=_hosts_without_last_occurrence(task.replicas, move.source))
     if move.source in task.replicas:
@@ -250,7 +250,7 @@ def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
     return replace(task, replicas=(*task.replicas, move.target))
 
 
-def _hosts_with_copy_of_task(task: PlacementTask) -> Iterable[str]:
+def _hosts_with_copy_of_task(task: RebalanceTask) -> Iterable[str]:
     if task.live and not task.replicas:
         return (task.live,)
     return dict.fromkeys(task.hosts_with_copy)
@@ -263,16 +263,16 @@ def _hosts_without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[s
     return tuple(reverse[::-1])
 
 
-def _snapshot_with_full_disks_marked(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
+def _snapshot_with_full_disks_marked(snapshot: RebalanceSnapshot, rules: RebalanceSection) -> RebalanceSnapshot:
     """Give alive hosts with a full disk the state DISK_FULL (Hydra's HostFailWorker)."""
 
-    def is_full(host: PlacementHost) -> bool:
-        is_known = host.max_bytes > 0 and host.is_up and host.state is PlacementHostState.ALIVE
+    def is_full(host: RebalanceHost) -> bool:
+        is_known = host.max_bytes > 0 and host.is_up and host.state is RebalanceHostState.ALIVE
         return is_known and host.free_bytes <= rules.full_free_bytes
 
     if not any(map(is_full, snapshot.hosts)):
         return snapshot
     hosts = tuple(
-        replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host for host in snapshot.hosts
+        replace(host, state=RebalanceHostState.DISK_FULL) if is_full(host) else host for host in snapshot.hosts
     )
     return replace(snapshot, hosts=hosts)

@@ -12,19 +12,19 @@ from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft, describe_moves
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    HostLoadBeforeAfter,
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementSnapshot,
-    PlacementTask,
-    RebalanceMovePlan,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    HostLoadBeforeAfter,
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMovePlan,
+    RebalanceSnapshot,
+    RebalanceTask,
+)
 
 
-def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
+def plan_host_balance(snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves that bring a host of the snapshot closer to the mean disk usage and load."""
     return plan_projected_host_balance(ProjectedPlacement(snapshot, rules), name)
 
@@ -60,7 +60,7 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
     )
 
 
-def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
+def draft_host_fair_job_share(draft: MovePlanDraft, host: RebalanceHost, job: RebalanceJobOrDataset) -> None:
     """Plan moves until a host has its fair share of a job's copies, or one copy less.
 
     A host far busier than the mean gets one copy less; a far less busy host gets the whole share.
@@ -82,19 +82,19 @@ def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: Pl
         spread().move_copy_onto_host(host, is_extra=True)
 
 
-def _must_copies_leave_host(board: ProjectedPlacement, host: PlacementHost) -> bool:
+def _must_copies_leave_host(board: ProjectedPlacement, host: RebalanceHost) -> bool:
     """Say whether a host is drained, or its disk is full or far fuller than the mean."""
-    if host.state == PlacementHostState.DRAIN or board.is_disk_full(host):
+    if host.state == RebalanceHostState.DRAIN or board.is_disk_full(host):
         return True
     is_short = board.is_disk_heavy(host) or board.free_disk_bytes_at_host(host) < board.rules.min_free_bytes
     return host.max_bytes > 0 and is_short
 
 
-def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
+def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[RebalanceHost]) -> list[RebalanceHost]:
     return sorted(hosts, key=lambda host: (-board.bytes_offered_to_copies(host), host.name))
 
 
-def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_fullest: bool) -> list[PlacementHost]:
+def _extreme_other_hosts(board: ProjectedPlacement, host: RebalanceHost, *, is_fullest: bool) -> list[RebalanceHost]:
     """Return the fullest or emptiest other usable hosts; `other_extreme` is their share of all hosts."""
     others = _hosts_by_offered_bytes(
         board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
@@ -102,7 +102,7 @@ def _extreme_other_hosts(board: ProjectedPlacement, host: PlacementHost, *, is_f
     return others[:: -1 if is_fullest else 1][: ceil(board.rules.other_extreme * (len(others) + 1))]
 
 
-def _draft_moves_to_emptier_disks(draft: MovePlanDraft, host: PlacementHost) -> None:
+def _draft_moves_to_emptier_disks(draft: MovePlanDraft, host: RebalanceHost) -> None:
     board, first = draft.board, next(iter(draft.board.tasks_at_host_before_moves(host.name)), None)
     targets = []
     for target in _extreme_other_hosts(board, host, is_fullest=False):
@@ -113,14 +113,14 @@ def _draft_moves_to_emptier_disks(draft: MovePlanDraft, host: PlacementHost) -> 
     for task in _tasks_movable_between_disks(draft, host.name):
         is_short = board.is_disk_full(host) or board.free_disk_bytes_at_host(host) < board.rules.min_free_bytes
         is_above = board.disk_usage_of(host) > board.mean_disk_usage(host.kind)
-        if draft.has_reached_move_limit or not (host.state == PlacementHostState.DRAIN or is_short or is_above):
+        if draft.has_reached_move_limit or not (host.state == RebalanceHostState.DRAIN or is_short or is_above):
             return
         any(
             _draft_move_to_emptier_disk(draft, task, host, target) for target in _hosts_by_offered_bytes(board, targets)
         )
 
 
-def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: PlacementHost) -> None:
+def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: RebalanceHost) -> None:
     board = draft.board
     sources = _extreme_other_hosts(board, host, is_fullest=True)
     if reason := move_plan_draft_and_refusals.why_host_takes_no_copy(board, host):
@@ -137,7 +137,7 @@ def _draft_moves_from_fuller_disks(draft: MovePlanDraft, host: PlacementHost) ->
 
 
 def _draft_move_to_emptier_disk(
-    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+    draft: MovePlanDraft, task: RebalanceTask, source: RebalanceHost, target: RebalanceHost
 ) -> bool:
     """Plan a move if the target's disk stays emptier than the source's, or if the source is drained."""
     board = draft.board
@@ -147,12 +147,12 @@ def _draft_move_to_emptier_disk(
         or move_plan_draft_and_refusals.why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
     )
     is_worse = board.disk_usage_of(target, task.size_bytes) >= board.disk_usage_of(source)
-    if not reason and is_worse and source.state != PlacementHostState.DRAIN:
+    if not reason and is_worse and source.state != RebalanceHostState.DRAIN:
         reason = f"{target.name} would be as full as {source.name}"
     return draft.add_or_reject_move(reason, task, source.name, target.name)
 
 
-def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
+def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[RebalanceTask]:
     board = draft.board
     smallest = board.rules.min_task_bytes
     for task in board.tasks_at_host_before_moves(host):
@@ -167,13 +167,13 @@ def _tasks_movable_between_disks(draft: MovePlanDraft, host: str) -> Iterator[Pl
             yield task
 
 
-def _describe_host_balance(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
+def _describe_host_balance(draft: MovePlanDraft, host: RebalanceHost, disk: float, standing: str) -> str:
     used = f" {standing} ({disk:.0%} of the disk used, {draft.board.mean_disk_usage(host.kind):.0%} in the mean)"
     return f"{host.name}{used if host.max_bytes > 0 else ''}: {describe_moves(draft.moves)}"
 
 
 def host_loads_before_after(
-    snapshot: PlacementSnapshot, rules: RebalanceSection, advice: RebalanceMovePlan
+    snapshot: RebalanceSnapshot, rules: RebalanceSection, advice: RebalanceMovePlan
 ) -> tuple[HostLoadBeforeAfter, ...]:
     """Return each host's load before and after a plan's moves, sorted by the host's kind and name."""
     board = ProjectedPlacement(snapshot, rules)

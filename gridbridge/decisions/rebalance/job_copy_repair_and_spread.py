@@ -12,20 +12,20 @@ from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
     why_task_state_forbids_move,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementJobOrDataset,
-    PlacementMoveKind,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    RebalanceMovePlan,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceJobOrDataset,
+    RebalanceMoveKind,
+    RebalanceMovePlan,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+)
 
 
 def plan_job_repair_or_spread(
-    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
+    snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
     """Plan the repair or even spread of a job; its owner can't forbid a person's request (`is_asked`)."""
     board = ProjectedPlacement(snapshot, rules)
@@ -33,7 +33,7 @@ def plan_job_repair_or_spread(
     return draft.finished_plan(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
 
 
-def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
+def draft_job_repair_or_spread(draft: MovePlanDraft, job: RebalanceJobOrDataset, *, is_asked: bool) -> str:
     """Plan a job's repair or else an even spread; return a sentence about the plan."""
     wrong = draft_job_repair(draft, job)
     lack = number_with_noun(wrong, "task still lacks copies or has", "tasks still lack copies or have")
@@ -57,7 +57,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
     return f"job {job.name} has all its replicas: {moved}"
 
 
-def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
+def draft_job_repair(draft: MovePlanDraft, job: RebalanceJobOrDataset) -> int:
     """Plan the repair of a job, with no limit of bytes; return how many tasks stay damaged."""
     board = draft.board
     tasks = _tasks_to_repair(board, job)
@@ -76,7 +76,7 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
     return sum(not _has_task_all_copies(board, job, task) for task in tasks)
 
 
-def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
+def _tasks_to_repair(board: ProjectedPlacement, job: RebalanceJobOrDataset) -> list[RebalanceTask]:
     """Return the tasks that had missing or wrong copies before the planned moves."""
     readable, wanted = board.readable, job.replicas
     return [
@@ -89,7 +89,7 @@ def _tasks_to_repair(board: ProjectedPlacement, job: PlacementJobOrDataset) -> l
     ]
 
 
-def _has_task_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
+def _has_task_all_copies(board: ProjectedPlacement, job: RebalanceJobOrDataset, task: RebalanceTask) -> bool:
     now = board.task_after_planned_moves(task)
     is_right = len(set(now.hosts_with_copy)) == len(now.hosts_with_copy) == 1 + job.replicas and not set(
         now.spoilt
@@ -97,13 +97,13 @@ def _has_task_all_copies(board: ProjectedPlacement, job: PlacementJobOrDataset, 
     return is_right and board.readable.issuperset(now.hosts_with_copy)
 
 
-def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
+def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: RebalanceJobOrDataset) -> bool:
     """Say whether a host has more than its fair share of a job's copies, or at least two copies less."""
     surpluses = (above for kind in board.kinds for _, above in board.surplus_of_job_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
 
-def _draft_missing_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_missing_main_copy(draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask) -> None:
     """Replace a missing main copy by the first readable replica, or by a copy of the original."""
     first = next((name for name in task.replicas if name in draft.board.readable), "")
     if draft.has_reached_move_limit or task.live in draft.board.hosts:
@@ -111,12 +111,12 @@ def _draft_missing_main_copy(draft: MovePlanDraft, job: PlacementJobOrDataset, t
     if why := why_task_state_forbids_move(task):
         draft.reject_move(task, "", why)
     elif first:
-        draft.add_move(PlacementMoveKind.LIVE, task, task.live, first)
+        draft.add_move(RebalanceMoveKind.LIVE, task, task.live, first)
     elif not any(name in draft.board.hosts for name in task.hosts_with_copy):
-        draft_new_task_copy(draft, job, task, "", PlacementMoveKind.LIVE)
+        draft_new_task_copy(draft, job, task, "", RebalanceMoveKind.LIVE)
 
 
-def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask) -> None:
     """Plan to remove second copies on a host, copies on unknown hosts, and surplus replicas."""
     now = draft.board.task_after_planned_moves(task)
     hosts = {now.live}
@@ -129,23 +129,23 @@ def _draft_removal_of_wrong_replicas(draft: MovePlanDraft, job: PlacementJobOrDa
         _draft_replica_removal(draft, task, host)
 
 
-def _draft_replica_removal(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
+def _draft_replica_removal(draft: MovePlanDraft, task: RebalanceTask, host: str) -> None:
     if draft.has_reached_move_limit:
         return
-    if task.state == PlacementTaskState.WAITING:
-        draft.add_move(PlacementMoveKind.DELETE, task, host)
+    if task.state == RebalanceTaskState.WAITING:
+        draft.add_move(RebalanceMoveKind.DELETE, task, host)
     else:
         draft.reject_move(task, "", f"the task is {task.state.value}")
 
 
-def _draft_missing_replica(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_missing_replica(draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask) -> None:
     now = draft.board.task_after_planned_moves(task)
     if draft.has_reached_move_limit or len(now.replicas) >= job.replicas or draft.why_already_moved_this_round(task):
         return
     draft_new_task_copy(draft, job, task, now.live if now.live in draft.board.readable else "")
 
 
-def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
+def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask) -> None:
     now = draft.board.task_after_planned_moves(task)
     if not now.live or len(now.replicas) < job.replicas or draft.why_already_moved_this_round(task):
         return
@@ -154,7 +154,7 @@ def _draft_removal_of_damaged_replicas(draft: MovePlanDraft, job: PlacementJobOr
             _draft_replica_removal(draft, task, host)
 
 
-def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
+def _draft_spreading_move(draft: MovePlanDraft, job: RebalanceJobOrDataset, kind: str, *, is_asked: bool) -> bool:
     board, spread = draft.board, JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
     above, most_first = spread.above, spread.order[::-1]
     fair = [host for host in most_first if above[host.name] == 0]
@@ -172,23 +172,23 @@ def _draft_spreading_move(draft: MovePlanDraft, job: PlacementJobOrDataset, kind
 class JobCopyRedistribution:
     """Plans one move that spreads a job's copies more evenly; each further move needs a new object."""
 
-    def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
+    def __init__(self, draft: MovePlanDraft, job: RebalanceJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.surplus_of_job_by_host(job, kind))
         self.above = above
         # hosts furthest below their share of the job come first; equal hosts are sorted by load
         self.order = sorted(board.hosts_sorted_by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
-        self._takers: list[PlacementHost] | None = None
+        self._takers: list[RebalanceHost] | None = None
         self._reasons: dict[str, str] = {}  # {host: why it takes no task of the job}; empty: it takes tasks
         self._is_told = False
 
-    def move_copy_off_host(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
+    def move_copy_off_host(self, source: RebalanceHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
         With `is_extra`, a task of the host's fair share leaves, but not to a busy host, which would return it.
         """
-        targets: list[PlacementHost] | None = None
+        targets: list[RebalanceHost] | None = None
         reason = self._draft.why_source_gives_no_more(self._job, source.name)
         for task in self._movable_tasks_of_job_at(source):
             if reason:
@@ -206,7 +206,7 @@ class JobCopyRedistribution:
                 return False
         return False
 
-    def move_copy_onto_host(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
+    def move_copy_onto_host(self, target: RebalanceHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
         Hosts below their share are no sources. With `is_extra`, hosts with few used slots are no sources either.
@@ -232,10 +232,10 @@ class JobCopyRedistribution:
         self._givers = [host for host in self._givers if host.name not in empty]
         return False
 
-    def _movable_tasks_of_job_at(self, host: PlacementHost) -> Iterator[PlacementTask]:
+    def _movable_tasks_of_job_at(self, host: RebalanceHost) -> Iterator[RebalanceTask]:
         return self._draft.movable_tasks_at_host(self._job, host.name, is_asked=self._is_asked)
 
-    def _hosts_taking_job(self) -> list[PlacementHost]:
+    def _hosts_taking_job(self) -> list[RebalanceHost]:
         if self._takers is None:
             self._reasons = {
                 host.name: _why_host_takes_none_of_job(self._draft, self._job, host) for host in self.order
@@ -243,7 +243,7 @@ class JobCopyRedistribution:
             self._takers = [host for host in self.order if not self._reasons[host.name]]
         return self._takers
 
-    def _record_rejecting_hosts(self, task: PlacementTask, until: str = "") -> None:
+    def _record_rejecting_hosts(self, task: RebalanceTask, until: str = "") -> None:
         """Record why the hosts listed before `until` reject the task; only the first call records."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
@@ -254,7 +254,7 @@ class JobCopyRedistribution:
 
 
 def _draft_move_unless_disks_uneven(
-    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+    draft: MovePlanDraft, task: RebalanceTask, source: RebalanceHost, target: RebalanceHost
 ) -> bool:
     """Plan a move unless a disk would end far from the mean, because the next round would undo the move."""
     board, size_bytes = draft.board, task.size_bytes
@@ -266,7 +266,7 @@ def _draft_move_unless_disks_uneven(
     return draft.add_or_reject_move(reason, task, source.name, target.name)
 
 
-def _why_host_takes_none_of_job(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
+def _why_host_takes_none_of_job(draft: MovePlanDraft, job: RebalanceJobOrDataset, target: RebalanceHost) -> str:
     """Return why a host takes no task or replica of a job; empty if the host takes some.
 
     A host far busier than the mean takes none (Hydra, "Job Rebalancing"), if its free slots are unknown.

@@ -6,15 +6,15 @@ from datetime import timedelta
 
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementMove,
-    PlacementMoveKind,
-    PlacementTask,
-    PlacementTaskState,
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMove,
+    RebalanceMoveKind,
     RebalanceMovePlan,
+    RebalanceTask,
+    RebalanceTaskState,
     RejectedMove,
     TaskNotMovedReason,
     happened_within,
@@ -29,12 +29,12 @@ class MovePlanDraft:
         self.board = board
         self.most = most  # maximal number of the plan's moves, including those already planned
         self._bytes_left = most_bytes  # None: no limit of bytes
-        self.moves = list[PlacementMove]()  # in the order of execution
+        self.moves = list[RebalanceMove]()  # in the order of execution
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
         self._is_cut = False
-        self._fixed = dict[tuple[str, str], list[PlacementTask]]()
+        self._fixed = dict[tuple[str, str], list[RebalanceTask]]()
         self._host_reasons = dict[str, str]()
-        self._takers = dict[str, list[PlacementHost]]()
+        self._takers = dict[str, list[RebalanceHost]]()
         self._moves_from = Counter[tuple[str, str]]()
         self._given = Counter[tuple[str, str]]()
         self._keys = set[tuple[str, int]]()
@@ -43,37 +43,37 @@ class MovePlanDraft:
     def has_reached_move_limit(self) -> bool:
         return len(self.moves) >= self.most
 
-    def why_beyond_round_limits(self, task: PlacementTask) -> str:
+    def why_beyond_round_limits(self, task: RebalanceTask) -> str:
         is_too_large = self._bytes_left is not None and task.size_bytes > self._bytes_left
         return self.why_already_moved_this_round(task) or (
             "the move would exceed this round's limit of bytes" if is_too_large else ""
         )
 
-    def why_already_moved_this_round(self, task: PlacementTask) -> str:
+    def why_already_moved_this_round(self, task: RebalanceTask) -> str:
         return "this round already moves the task" if task.job_and_task_number in self._keys else ""
 
-    def why_source_gives_no_more(self, job: PlacementJobOrDataset, source: str) -> str:
+    def why_source_gives_no_more(self, job: RebalanceJobOrDataset, source: str) -> str:
         """Return a reason once the plan moves tasks_per_host copies of a job off a host; empty before."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
-    def why_target_gets_no_more(self, job: PlacementJobOrDataset, target: str) -> str:
+    def why_target_gets_no_more(self, job: RebalanceJobOrDataset, target: str) -> str:
         """Return a reason once the plan moves tasks_per_host copies of a job to a host; empty before."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
-    def reject_move(self, task: PlacementTask, target: str, reason: str) -> None:
+    def reject_move(self, task: RebalanceTask, target: str, reason: str) -> None:
         """Record the first reason against a task's move to a target; ignore further reasons."""
         if self.may_record_rejections:
             rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
             self._rejected.setdefault((*task.job_and_task_number, target), rejected)
 
     def add_or_reject_move(
-        self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
+        self, reason: str, task: RebalanceTask, source: str, target: str, kind: RebalanceMoveKind | None = None
     ) -> bool:
         """Plan a move, or record the `reason` against it; say whether the move was planned.
 
@@ -83,7 +83,7 @@ class MovePlanDraft:
             self.reject_move(task, target, reason)
             return False
         is_live = self.board.task_after_planned_moves(task).live == source
-        self.add_move(kind or (PlacementMoveKind.LIVE if is_live else PlacementMoveKind.REPLICA), task, source, target)
+        self.add_move(kind or (RebalanceMoveKind.LIVE if is_live else RebalanceMoveKind.REPLICA), task, source, target)
         return True
 
     @property
@@ -91,12 +91,12 @@ class MovePlanDraft:
         self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
         return not self._is_cut
 
-    def why_host_takes_nothing(self, host: PlacementHost) -> str:
+    def why_host_takes_nothing(self, host: RebalanceHost) -> str:
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
 
-    def hosts_taking_copies(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
+    def hosts_taking_copies(self, task: RebalanceTask, kind: str) -> list[RebalanceHost]:
         """Return the usable hosts of a kind that take tasks or replicas.
 
         The first call after a move records the other usable hosts as rejected targets of `task`.
@@ -111,8 +111,8 @@ class MovePlanDraft:
         return self._takers[kind]
 
     def movable_tasks_at_host(
-        self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
-    ) -> Iterator[PlacementTask]:
+        self, job: RebalanceJobOrDataset, host: str, *, is_asked: bool
+    ) -> Iterator[RebalanceTask]:
         """Yield a job's movable tasks at a host, sorted by number; record why the other tasks stay."""
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
@@ -121,7 +121,7 @@ class MovePlanDraft:
             return
         movable = []
         for task in self.board.tasks_of_job_at(job.name, host):
-            if not self.may_record_rejections and task.state is not PlacementTaskState.WAITING:
+            if not self.may_record_rejections and task.state is not RebalanceTaskState.WAITING:
                 continue
             reason = why_task_is_not_moved(self.board, task, is_asked=is_asked) or self.why_beyond_round_limits(task)
             if reason:
@@ -131,15 +131,15 @@ class MovePlanDraft:
                 yield task
         self._fixed[job.name, host] = movable
 
-    def add_move(self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = "") -> None:
+    def add_move(self, kind: RebalanceMoveKind, task: RebalanceTask, source: str, target: str = "") -> None:
         """Add a move to the plan, and project the hosts' loads after the move."""
-        move = PlacementMove(kind=kind, job=task.job, number=task.number, source=source, target=target)
+        move = RebalanceMove(kind=kind, job=task.job, number=task.number, source=source, target=target)
         self.board.apply_move(move, task)
         for cache in (self._host_reasons, self._takers, self._fixed):
             cache.clear()
         self.moves.append(move)
         self._keys.add(task.job_and_task_number)
-        if kind == PlacementMoveKind.DELETE:
+        if kind == RebalanceMoveKind.DELETE:
             return
         self._moves_from[task.job, source] += 1
         self._given[task.job, target] += 1
@@ -155,10 +155,10 @@ class MovePlanDraft:
 
 
 def draft_moves_owner_round_robin(
-    draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
+    draft: MovePlanDraft, tasks: Iterable[RebalanceTask], advise: Callable[[RebalanceTask], object]
 ) -> None:
     """Plan moves up to the plan's limit; the tasks' owners take turns, one move each."""
-    waiting: dict[str, deque[PlacementTask]] = {}
+    waiting: dict[str, deque[RebalanceTask]] = {}
     for task in tasks:
         waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
     while waiting and not draft.has_reached_move_limit:
@@ -170,10 +170,10 @@ def draft_moves_owner_round_robin(
                 del waiting[owner]
 
 
-def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is moved") -> str:
+def describe_moves(moves: Sequence[RebalanceMove], nothing: str = "nothing is moved") -> str:
     if not moves:
         return nothing
-    targets = [move.target for move in moves if move.kind != PlacementMoveKind.DELETE]
+    targets = [move.target for move in moves if move.kind != RebalanceMoveKind.DELETE]
     deleted = len(moves) - len(targets)
     copied = f"{number_with_noun(len(targets), 'copy', 'copies')} to {', '.join(sorted({*targets}))}" if targets else ""
     return " and ".join(
@@ -183,10 +183,10 @@ def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is mo
 
 def draft_new_task_copy(
     draft: MovePlanDraft,
-    job: PlacementJobOrDataset,
-    task: PlacementTask,
+    job: RebalanceJobOrDataset,
+    task: RebalanceTask,
     source: str,
-    kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
+    kind: RebalanceMoveKind = RebalanceMoveKind.REPLICA,
 ) -> bool:
     """Plan a task's new copy from host `source` (empty: the original); say whether a host takes it."""
     if not source and not task.has_original:
@@ -199,8 +199,8 @@ def draft_new_task_copy(
 
 
 def rank_copy_target_hosts(
-    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask
-) -> list[PlacementHost]:
+    draft: MovePlanDraft, job: RebalanceJobOrDataset, task: RebalanceTask
+) -> list[RebalanceHost]:
     """Return the hosts that take another replica of a task, the best host first.
 
     Hosts with a damaged replica of the task come first, then hosts in a new zone, then hosts of low load. Each of
@@ -212,7 +212,7 @@ def rank_copy_target_hosts(
     if task.has_original:  # a dataset may go to areas of any kind
         kinds = {host.kind for host in board.hosts.values()}
 
-    def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:
+    def rank(host: RebalanceHost) -> tuple[bool, bool, float, str]:
         siblings = board.copies_of_job_at(job.name, host.name)
         load = board.load_score_of(host) + board.rules.sibling_weight * siblings
         return host.name not in now.spoilt, not host.zones.isdisjoint(held), load, host.name
@@ -221,11 +221,11 @@ def rank_copy_target_hosts(
 
 
 STATES = {
-    PlacementHostState.DISABLED: "gets nothing new",
-    PlacementHostState.DRAIN: "is drained",
-    PlacementHostState.DISK_FULL: "has a full disk",
-    PlacementHostState.DEAD: "is dead",
-    PlacementHostState.UNKNOWN: "is in an unknown state",
+    RebalanceHostState.DISABLED: "gets nothing new",
+    RebalanceHostState.DRAIN: "is drained",
+    RebalanceHostState.DISK_FULL: "has a full disk",
+    RebalanceHostState.DEAD: "is dead",
+    RebalanceHostState.UNKNOWN: "is in an unknown state",
 }
 STAYING = {
     TaskNotMovedReason.HELD: "the task is held, or has not waited long enough",
@@ -236,11 +236,11 @@ STAYING = {
 }
 
 
-def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
+def why_host_takes_no_copy(board: ProjectedPlacement, host: RebalanceHost) -> str:
     rules, name = board.rules, host.name
     if not host.is_up:
         return f"{name} is down"
-    if host.state != PlacementHostState.ALIVE:
+    if host.state != RebalanceHostState.ALIVE:
         return f"{name} {STATES[host.state]}"
     if host.is_read_only:
         return f"{name} is read-only"
@@ -252,12 +252,12 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> st
     return ""
 
 
-def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
+def why_task_is_not_moved(board: ProjectedPlacement, task: RebalanceTask, *, is_asked: bool) -> str:
     """Return why a task may not be moved; empty if it may. `is_asked`: the owner can't forbid the move."""
     job = board.jobs.get(task.job)
     if job is None:
         return "the task's job does not exist"
-    if task.state != PlacementTaskState.WAITING:
+    if task.state != RebalanceTaskState.WAITING:
         return why_task_state_forbids_move(task)
     if job.spare and not is_asked:
         return "the task has more replicas than its owner requests"
@@ -266,16 +266,16 @@ def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_
     return ""
 
 
-def why_task_state_forbids_move(task: PlacementTask) -> str:
+def why_task_state_forbids_move(task: RebalanceTask) -> str:
     """Return why a task's state forbids a move; empty for a waiting task."""
-    if task.state is PlacementTaskState.STAYING:
+    if task.state is RebalanceTaskState.STAYING:
         return STAYING[task.stays]
-    if task.state is PlacementTaskState.UNKNOWN:
+    if task.state is RebalanceTaskState.UNKNOWN:
         return "the task is in an unknown state"
-    return "" if task.state is PlacementTaskState.WAITING else f"the task is {task.state.value}"
+    return "" if task.state is RebalanceTaskState.WAITING else f"the task is {task.state.value}"
 
 
-def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
+def why_copy_is_forbidden(board: ProjectedPlacement, task: RebalanceTask, source: str, target: RebalanceHost) -> str:
     """Return why a copy may not go to `target`; empty if it may. `source` is empty for a new replica."""
     now, name = board.task_after_planned_moves(task), target.name
     if name == source:
@@ -294,7 +294,7 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source
     return ""
 
 
-def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
+def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: RebalanceJobOrDataset, target: RebalanceHost) -> str:
     if job.hosts is not None and target.name not in job.hosts:
         return _why_host_barred_for_job(job, target.name)
     most = board.fair_share_of_job(job, target)
@@ -307,7 +307,7 @@ def format_gigabytes(size_bytes: float) -> str:
     return f"{size_bytes / 1e9:.3g} GB"
 
 
-def _why_host_barred_for_job(job: PlacementJobOrDataset, name: str) -> str:
+def _why_host_barred_for_job(job: RebalanceJobOrDataset, name: str) -> str:
     if name in job.resting:
         return f"a recent copy or removal at {name} failed"
     if name in job.away:
@@ -318,7 +318,7 @@ def _why_host_barred_for_job(job: PlacementJobOrDataset, name: str) -> str:
 
 
 def _are_copies_in_different_zones(
-    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
+    board: ProjectedPlacement, task: RebalanceTask, source: str, target: RebalanceHost
 ) -> bool:
     """Say whether a move to `target` leaves a task's copies in different zones, or in every zone."""
     zones = board.zones.get(target.kind, frozenset())

@@ -34,27 +34,27 @@ from gridbridge.model.rebalance.datasets import (
     ServiceReplicaAct,
     format_bytes,
 )
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementMove,
-    PlacementMoveKind,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, is_storage_area_drained
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMove,
+    RebalanceMoveKind,
     RebalanceMovePlan,
-    RecentPlacementMoveTimes,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
     happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, is_storage_area_drained
 
 KIND, STORE_KIND = "storage", "store"
 ONLY = 1  # task number of a dataset, which is a job of one task
 MOST_DOUBLED = 6  # failures in a row double the pause at most this many times
 
 
-def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
+def datasets_as_rebalance_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> RebalanceSnapshot:
     areas = {area.storage: area for area in storage_state.areas}
     hosts = tuple(_storage_area_as_host(areas[name], storage_state) for name in sorted(areas))
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
@@ -63,7 +63,7 @@ def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules:
     known_areas = StorageAreaNamesByState(
         every=frozenset(areas),
         down=frozenset(host.name for host in hosts if not host.is_up),
-        drained=frozenset(host.name for host in hosts if host.state is PlacementHostState.DRAIN),
+        drained=frozenset(host.name for host in hosts if host.state is RebalanceHostState.DRAIN),
     )
     tasks = tuple(
         _dataset_as_task(
@@ -72,7 +72,7 @@ def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules:
         for delegated in datasets
     )
     came = [carried for carried in storage_state.carried if carried.target and not carried.why]
-    return PlacementSnapshot(
+    return RebalanceSnapshot(
         now=storage_state.now,
         hosts=hosts,
         jobs=tuple(
@@ -80,14 +80,14 @@ def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules:
             for delegated, task in zip(datasets, tasks, strict=True)
         ),
         tasks=tasks,
-        recent=RecentPlacementMoveTimes(
+        recent=RecentRebalanceMoveTimes(
             hosts={carried.target: carried.began_at for carried in came},
             replicated={carried.target: carried.ended_at for carried in came if carried.ended_at},
         ),
     )
 
 
-def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
+def plan_dataset_rebalance_round(snapshot: RebalanceSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     words = [*map(partial(draft_host_evacuation, draft), failed_hosts_with_copies(board))]
@@ -96,7 +96,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
             words.append(f"{name} is lost: {lost}")
     moving, evacuations = board.moving, len(draft.moves)
     draft.most = rules.tasks_per_round - moving
-    waiting = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
+    waiting = (task for task in snapshot.tasks if task.state is RebalanceTaskState.WAITING)
     repairable = sorted(waiting, key=lambda task: task.job_and_task_number)
     draft_moves_owner_round_robin(draft, repairable, lambda task: draft_job_repair(draft, board.jobs[task.job]))
     if draft.moves[evacuations:]:
@@ -115,7 +115,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
 
 
 def dataset_changes_for_moves(
-    snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
+    snapshot: RebalanceSnapshot, moves: Iterable[RebalanceMove]
 ) -> tuple[ServiceReplicaAct, ...]:
     """Return the replica actions of planned moves, in order; replicas in an area that is down stay."""
     now = {task.job_and_task_number: task for task in snapshot.tasks}
@@ -126,7 +126,7 @@ def dataset_changes_for_moves(
         after = now[before.job_and_task_number] = task_after_move(before, move)
         comes = [host for host in after.hosts_with_copy if host not in before.hosts_with_copy]
         leaves = [host for host in before.hosts_with_copy if host not in after.hosts_with_copy]
-        leaves = [move.source] if move.kind is PlacementMoveKind.DELETE else leaves
+        leaves = [move.source] if move.kind is RebalanceMoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
             act = ServiceReplicaAct(
@@ -140,17 +140,17 @@ def dataset_changes_for_moves(
     return tuple(acts)
 
 
-def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
+def _storage_area_as_host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> RebalanceHost:
     is_drained = is_storage_area_drained(area.storage, area.clusters, storage_state.drained)
     if area.is_store:  # rounds copy nothing into a store; only its owner's requests do
-        state = PlacementHostState.DRAIN if is_drained else PlacementHostState.DISABLED
-        return PlacementHost(name=area.storage, kind=STORE_KIND, is_up=not area.fault, state=state, zone=area.storage)
-    return PlacementHost(
+        state = RebalanceHostState.DRAIN if is_drained else RebalanceHostState.DISABLED
+        return RebalanceHost(name=area.storage, kind=STORE_KIND, is_up=not area.fault, state=state, zone=area.storage)
+    return RebalanceHost(
         name=area.storage,
         kind=KIND,
         is_up=not area.fault,
         is_read_only=area.is_read_only,
-        state=PlacementHostState.DRAIN if is_drained else PlacementHostState.ALIVE,
+        state=RebalanceHostState.DRAIN if is_drained else RebalanceHostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
         zone=area.clusters[0],
@@ -177,7 +177,7 @@ def _dataset_as_task(
     storage_state: DatasetStorageSnapshot,
     *,
     is_going: bool,
-) -> PlacementTask:
+) -> RebalanceTask:
     """Return a dataset as a task: a replica counts if it was whole at the last read.
 
     Replicas in an unreachable area count as whole, so that a short outage starts no copies. An area that is both
@@ -193,12 +193,12 @@ def _dataset_as_task(
     counts = not_leaving if len({*not_leaving} - down) >= delegated.dataset.wished else whole
     live = next((name for name in counts if name not in down), counts[0] if counts else "")
     spoilt = (replica.storage for replica in present if replica.storage not in {*counts, *down})
-    state = PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
-    return PlacementTask(
+    state = RebalanceTaskState.BUSY if delegated.is_busy else RebalanceTaskState.WAITING
+    return RebalanceTask(
         job=delegated.name,
         number=ONLY,
         size_bytes=delegated.dataset.size_bytes,
-        state=PlacementTaskState.MOVING if is_going else state,
+        state=RebalanceTaskState.MOVING if is_going else state,
         live=live,
         replicas=tuple(name for name in counts if name != live),
         spoilt=tuple(name for name in spoilt if name not in resting),
@@ -208,14 +208,14 @@ def _dataset_as_task(
 
 
 def _dataset_as_job(
-    delegated: DelegatedDataset, task: PlacementTask, areas: StorageAreaNamesByState, resting: frozenset[str]
-) -> PlacementJobOrDataset:
+    delegated: DelegatedDataset, task: RebalanceTask, areas: StorageAreaNamesByState, resting: frozenset[str]
+) -> RebalanceJobOrDataset:
     """Return a dataset as a job; automatic rounds don't move a dataset with more replicas than wanted."""
     down = areas.unreadable_areas_of_dataset(delegated)
     spare = sum(name not in down for name in task.hosts_with_copy) - delegated.dataset.wished
     areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
     barred = areas.every & (resting | areas_away)
-    return PlacementJobOrDataset(
+    return RebalanceJobOrDataset(
         name=delegated.name,
         is_autobalanced=delegated.dataset.may_move and spare <= 0 and not areas_away,
         replicas=max(delegated.dataset.wished, len(task.hosts_with_copy)) - 1,

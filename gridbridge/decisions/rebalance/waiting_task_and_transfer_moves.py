@@ -14,27 +14,27 @@ from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import why_host
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     CampaignTaskAtCluster,
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementMove,
-    PlacementMoveKind,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceMove,
+    RebalanceMoveKind,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
     RejectedMove,
     TasksObservedAtClusters,
     TransferredTask,
     ValidAndDroppedMoves,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 Observed = TypeVar("Observed", CampaignTaskAtCluster, TransferredTask)
 
 
-def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementSnapshot:
+def tasks_as_rebalance_snapshot(observed: TasksObservedAtClusters) -> RebalanceSnapshot:
     waiting = Counter[str]()
     all_tasks: tuple[CampaignTaskAtCluster | TransferredTask, ...] = (*observed.tasks, *observed.away)
     for task in all_tasks:
@@ -51,20 +51,20 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
         if campaign.number in campaign_numbers and campaign.jdl.type is CampaignType.DEFAULT
     ]
     moved_numbers = {campaign.number for campaign in moved}
-    return PlacementSnapshot(
+    return RebalanceSnapshot(
         now=observed.now,
         hosts=tuple(
             _cluster_as_host(name, answer, waiting[name] + unsent[name], observed)
             for name, answer in sorted(observed.answers.items())
         ),
-        jobs=(*(_campaign_as_job(campaign, observed) for campaign in moved), *_transfers_as_placement_jobs(observed)),
+        jobs=(*(_campaign_as_job(campaign, observed) for campaign in moved), *_transfers_as_rebalance_jobs(observed)),
         tasks=(
             *(
-                _waiting_task_as_placement_task(task)
+                _waiting_task_as_rebalance_task(task)
                 for task in unique_tasks_by_key(observed.tasks).values()
                 if task.campaign in moved_numbers
             ),
-            *map(_waiting_task_as_placement_task, unique_tasks_by_key(observed.away).values()),
+            *map(_waiting_task_as_rebalance_task, unique_tasks_by_key(observed.away).values()),
         ),
         recent=observed.recent,
     )
@@ -84,13 +84,13 @@ def _slots_of_unsent_tasks(observed: TasksObservedAtClusters) -> Counter[str]:
 
 def _cluster_as_host(
     name: str, answer: ClusterSnapshot | None, slots_taken: int, observed: TasksObservedAtClusters
-) -> PlacementHost:
-    state = PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
-    state = PlacementHostState.DEAD if name in observed.dead else state
+) -> RebalanceHost:
+    state = RebalanceHostState.DRAIN if name in observed.drained else RebalanceHostState.ALIVE
+    state = RebalanceHostState.DEAD if name in observed.dead else state
     if answer is None:
-        return PlacementHost(name=name, is_up=False, state=state, room=0)
+        return RebalanceHost(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
-    return PlacementHost(
+    return RebalanceHost(
         name=name,
         state=state,
         slots=slots,
@@ -99,7 +99,7 @@ def _cluster_as_host(
     )
 
 
-def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobOrDataset:
+def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> RebalanceJobOrDataset:
     requests = campaign.jdl.clusters.items()
     open_requests = {name: request for name, request in requests if (campaign.number, name) not in observed.closed}
     open_to = set()
@@ -107,7 +107,7 @@ def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> P
         answer = observed.answers.get(name)
         if answer and _free_slots_of_cluster(answer, is_besteffort=request.is_besteffort) >= request.slots:
             open_to.add(name)
-    return PlacementJobOrDataset(
+    return RebalanceJobOrDataset(
         name=str(campaign.number),
         last_run=observed.now,
         hosts=frozenset(open_to),
@@ -117,11 +117,11 @@ def _campaign_as_job(campaign: Campaign, observed: TasksObservedAtClusters) -> P
     )
 
 
-def _transfers_as_placement_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
+def _transfers_as_rebalance_jobs(observed: TasksObservedAtClusters) -> Iterator[RebalanceJobOrDataset]:
     for name, task in sorted({job: task for (job, _), task in unique_tasks_by_key(observed.away).items()}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
-        yield PlacementJobOrDataset(
+        yield RebalanceJobOrDataset(
             name=name,
             last_run=observed.now,
             hosts=frozenset(open_to),
@@ -136,12 +136,12 @@ def _free_slots_of_cluster(answer: ClusterSnapshot, *, is_besteffort: bool = Tru
     return answer.free_slots if besteffort is None else besteffort
 
 
-def _waiting_task_as_placement_task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:
+def _waiting_task_as_rebalance_task(task: CampaignTaskAtCluster | TransferredTask) -> RebalanceTask:
     job, number = task.job_and_task_number
-    state = PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
-    state = PlacementTaskState.RUNNING if task.is_running else state
-    state = PlacementTaskState.MOVING if task.is_moving else state
-    return PlacementTask(job=job, number=number, state=state, live=task.cluster, slots=task.slots, stays=task.stays)
+    state = RebalanceTaskState.WAITING if task.is_waiting else RebalanceTaskState.STAYING
+    state = RebalanceTaskState.RUNNING if task.is_running else state
+    state = RebalanceTaskState.MOVING if task.is_moving else state
+    return RebalanceTask(job=job, number=number, state=state, live=task.cluster, slots=task.slots, stays=task.stays)
 
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
@@ -152,13 +152,13 @@ def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Obse
 
 
 def recheck_waiting_task_moves(
-    moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
+    moves: Iterable[RebalanceMove], now: RebalanceSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
     """Check again which moves are valid; owners can't forbid requested moves (`is_asked`) or evacuations."""
     board = ProjectedPlacement(now, rules)
     tasks = {task.job_and_task_number: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
-    came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
+    came, held, dropped = Counter[str](), list[RebalanceMove](), list[RejectedMove]()
     for move in moves:
         task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served
         if reason := _why_move_not_valid(move, task, board, came[move.target], is_urgent=is_urgent):
@@ -171,11 +171,11 @@ def recheck_waiting_task_moves(
 
 
 def _why_move_not_valid(
-    move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
+    move: RebalanceMove, task: RebalanceTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
     """Return why a move is no longer valid, or ''; earlier moves took `came` slots of the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
-    if move.kind is not PlacementMoveKind.LIVE:
+    if move.kind is not RebalanceMoveKind.LIVE:
         return "only waiting tasks are moved"
     if task is None or task.live != move.source or job is None:
         return f"the task is no longer at {move.source}"
@@ -190,9 +190,9 @@ def _why_move_not_valid(
     return ""
 
 
-def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> ValidAndDroppedMoves:
+def drop_all_planned_moves(moves: Iterable[RebalanceMove], reason: str) -> ValidAndDroppedMoves:
     return ValidAndDroppedMoves(dropped=tuple(_dropped_move(move, reason) for move in moves))
 
 
-def _dropped_move(move: PlacementMove, reason: str) -> RejectedMove:
+def _dropped_move(move: RebalanceMove, reason: str) -> RejectedMove:
     return RejectedMove(job=move.job, number=move.number, target=move.target, reason=reason)

@@ -39,7 +39,7 @@ def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFind
     order = _scheduler_setting_finding_at_home(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
     if not situation.wanted.pending_limit:
         return (order,)
-    return (order, _load_adjustment_finding(situation), _load_adjustment_decay_finding(situation))
+    return (order, _pending_load_adjustment_finding(situation), _load_adjustment_decay_finding(situation))
 
 
 def _scheduler_setting_finding_at_home(
@@ -67,7 +67,7 @@ def scheduler_setting_finding(
     return replace(finding, undo=(former,)) if undo and finding.mend else finding
 
 
-def _load_adjustment_finding(situation: TransferSetupSituation) -> CheckFinding:
+def _pending_load_adjustment_finding(situation: TransferSetupSituation) -> CheckFinding:
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     own = load_value_complex_attribute(situation.wanted.remote, PENDING)
     thresholds = (parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in situation.home.queues.values())

@@ -226,7 +226,7 @@ def list_names_not_offered(
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
     """Return a request's conditions on numbers; Grid Engine has conditions only for texts (complex(5))."""
 
-    def is_number(pair: tuple[str, str]) -> bool:
+    def is_numeric_resource_request(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]
         return _is_name_offered(bare, vocabulary.resource) and not _is_name_offered(bare, vocabulary.string)
 
@@ -234,7 +234,11 @@ def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: Jo
     names = [name for _, name, _ in split]
     conditions = [pair for pair, name, how in split if how != "=" or names.count(name) > 1]
     conditions += [pair for clause in request.either for pair in clause]
-    return tuple(dict.fromkeys(format_sql_condition_for_people(*pair) for pair in conditions if is_number(pair)))
+    return tuple(
+        dict.fromkeys(
+            format_sql_condition_for_people(*pair) for pair in conditions if is_numeric_resource_request(pair)
+        )
+    )
 
 
 def _is_parallel_environment_offered(name: str, vocabulary: NamesOfferedByCluster) -> bool:

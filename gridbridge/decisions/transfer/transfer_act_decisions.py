@@ -21,10 +21,10 @@ from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer.transfers_and_actions import (
     OwnerSeenInHomeJobList,
+    PollerRoundPlan,
     Transfer,
     TransferAction,
     TransferActKind,
-    TransferRoundPlan,
 )
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
@@ -37,7 +37,7 @@ NUMBER_REUSED = "another job at home now has the job number"
 
 def update_and_plan_transfers(
     transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
-) -> TransferRoundPlan:
+) -> PollerRoundPlan:
     """Return all transfers as the newest job lists show them, and the acts due for each transfer."""
     observed, actions = [], []
     for transfer in transfers:
@@ -45,7 +45,7 @@ def update_and_plan_transfers(
         now_known = update_transfer_from_snapshots(transfer, situation, row)
         observed.append(now_known)
         actions += decide_transfer_actions(now_known, situation, policy, row)
-    return TransferRoundPlan(transfers=tuple(observed), actions=tuple(actions))
+    return PollerRoundPlan(transfers=tuple(observed), actions=tuple(actions))
 
 
 def update_transfer_from_snapshots(

@@ -20,7 +20,11 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
     JobRatioRule,
     LateSpeculationSection,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignSuccessAtCluster,
+    FailureEventsChangedInCycle,
+)
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
 from gridbridge.model.campaigns.checkpoint_statistics import CampaignCheckpointTimes, TaskLossRate
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
@@ -67,7 +71,7 @@ class JobRatio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRatioInputs:
+class TasksPerFreeSlotInputs:
     old: float  # previous job ratio
     slots: float  # slots of one task
     max_slots: int  # slots on hosts where jobs can start
@@ -83,11 +87,11 @@ class JobRatioInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRatioUpdate:
+class TasksPerFreeSlotUpdate:
     campaign: int
     cluster: str
     law: JobRatioRule
-    terms: JobRatioInputs
+    terms: TasksPerFreeSlotInputs
     ratio: float
     submitted: int
 
@@ -328,8 +332,8 @@ class CampaignCyclePlan:
     steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
-    predicted: tuple[JobRatioUpdate, ...] = ()
-    changes: EventsChangedInCycle = field(default_factory=EventsChangedInCycle)
+    predicted: tuple[TasksPerFreeSlotUpdate, ...] = ()
+    changes: FailureEventsChangedInCycle = field(default_factory=FailureEventsChangedInCycle)
     measured: tuple[MeasuredTaskAttempt, ...] = ()
     behind: tuple[int, ...] = ()  # campaigns that send no task until arrays are restored from root's ledger
     server_limits: tuple[FileServerLimit, ...] = ()  # limits of tasks at the clusters of file servers

@@ -98,7 +98,7 @@ class CampaignSuccessAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventsChangedInCycle:
+class FailureEventsChangedInCycle:
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()
     usages: tuple[TaskUsageAtCluster, ...] = ()

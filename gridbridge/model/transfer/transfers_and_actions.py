@@ -175,7 +175,7 @@ class RejectedStarterMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferRoundPlan:
+class PollerRoundPlan:
     """The transfers as of the newest job lists, and the acts planned for the transfers."""
 
     transfers: tuple[Transfer, ...] = ()

@@ -7,7 +7,7 @@ import click
 
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, FullSentenceCommandGroup
-from gridbridge.model.rebalance.placement_snapshot_and_moves import RejectedMove, ValidAndDroppedMoves
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import RejectedMove, ValidAndDroppedMoves
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
     RebalanceTarget,
@@ -94,7 +94,7 @@ def _register_rebalance_subcommand(word: str, question: RebalanceTarget, help_te
     @click.option("--apply", "is_acting", is_flag=True, help="Make the planned moves.")
     @CONFIG_FILE
     @JSON
-    def act(*, is_acting: bool, path: str, is_json: bool, name: str = "") -> None:
+    def plan_or_make_moves(*, is_acting: bool, path: str, is_json: bool, name: str = "") -> None:
         from gridbridge.rebalance.mover import rebalance_round_runner
 
         about = replace(question, name=name)
@@ -102,7 +102,7 @@ def _register_rebalance_subcommand(word: str, question: RebalanceTarget, help_te
         print_move_plan(planned, checked, is_json=is_json)
 
     if question.what:
-        act.params.insert(0, click.Argument(["name"]))
+        plan_or_make_moves.params.insert(0, click.Argument(["name"]))
 
 
 _register_rebalance_subcommand(

@@ -9,7 +9,7 @@ from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli import plot_files
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBeforeAfter
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import HostLoadBeforeAfter
 
 mpl.use("Agg")
 MOST_NAMED = 40  # a plot of more hosts shows no host names

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import RebalanceSnapshot
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
@@ -48,7 +48,7 @@ def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
         raise InputsNotJournalled(
             f"the inputs were not kept: {situation['rows']} hosts, jobs and tasks; at most {MOST_ROWS} are kept"
         )
-    snapshot = model_value_from_json(situation["snapshot"], PlacementSnapshot)
+    snapshot = model_value_from_json(situation["snapshot"], RebalanceSnapshot)
     rules = model_value_from_json(situation["rules"], RebalanceSection)
     question = model_value_from_json(situation["asked"], RebalanceTarget)
     return [*describe_move_plan(plan_moves_for_target(snapshot, rules, question))]

@@ -13,13 +13,13 @@ from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_af
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_dataset_rebalance_round
 from gridbridge.errors import ConfigError
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    HostLoadBeforeAfter,
-    PlacementMove,
-    PlacementSnapshot,
-    RebalanceMovePlan,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    HostLoadBeforeAfter,
+    RebalanceMove,
+    RebalanceMovePlan,
+    RebalanceSnapshot,
+)
 
 
 class RebalanceTargetKind(StrEnum):
@@ -40,7 +40,7 @@ class RebalanceTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlanWithInputs:
-    snapshot: PlacementSnapshot
+    snapshot: RebalanceSnapshot
     rules: RebalanceSection
     advice: RebalanceMovePlan
 
@@ -50,7 +50,7 @@ class RebalancePlanWithInputs:
 
 
 def plan_moves_for_target(
-    snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
+    snapshot: RebalanceSnapshot, rules: RebalanceSection, question: RebalanceTarget
 ) -> RebalanceMovePlan:
     """Plan the moves for a round, a host or a job; the snapshot must contain the host or job."""
     if not question.what:
@@ -62,7 +62,7 @@ def plan_moves_for_target(
 
 
 def check_target_and_plan_moves(
-    where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
+    where: str, snapshot: RebalanceSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
 ) -> RebalancePlanWithInputs:
     """Plan the moves for a round, a host or a job; if `why_none` gives a reason, plan none.
 
@@ -78,7 +78,7 @@ def check_target_and_plan_moves(
     return RebalancePlanWithInputs(snapshot=snapshot, rules=rules, advice=advice)
 
 
-def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
+def why_not_rebalanced_now(snapshot: RebalanceSnapshot, question: RebalanceTarget) -> str:
     return (
         why_host_balancing_waits(snapshot)
         if question.what in (RebalanceTargetKind.HOST, RebalanceTargetKind.JOB)
@@ -92,7 +92,7 @@ def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:
     yield from map(describe_move, advice.moves)
 
 
-def describe_move(move: PlacementMove) -> str:
+def describe_move(move: RebalanceMove) -> str:
     source = f"from {move.source}" if move.source else ""
     to = f"to {move.target}" if move.target else "removed"
     words = (move.job, str(move.number), f"({move.kind.value})", source, to)

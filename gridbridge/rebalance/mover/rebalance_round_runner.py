@@ -10,9 +10,9 @@ from functools import partial
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, PUBLISHED, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER, ValidAndDroppedMoves, past_moment_or_never
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import NEVER, ValidAndDroppedMoves, past_moment_or_never
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobStateFact
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     AHEAD,
     NEVER,
     STUCK,
@@ -75,7 +75,7 @@ class RebalanceTaskObserver:
             answers=answers,
             campaigns=campaigns,
             tasks=(
-                *self._listed_campaign_tasks(by_number, arrays, answers),
+                *self._campaign_tasks_in_job_lists(by_number, arrays, answers),
                 *self._tasks_at_silent_clusters(by_number, arrays, dead),
             ),
             away=sent,
@@ -120,10 +120,10 @@ class RebalanceTaskObserver:
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
-            listed = _campaign_task_maker(array, by_number[array.campaign])
+            make_task = _campaign_task_maker(array, by_number[array.campaign])
             for attempt in self._campaigns.unfinished_attempts(array):
                 if not is_prologue_or_epilogue_task(attempt.task):
-                    yield listed(
+                    yield make_task(
                         task=attempt.task, place=attempt.place, is_waiting=False, stays=TaskNotMovedReason.SILENT
                     )
 
@@ -143,12 +143,12 @@ class RebalanceTaskObserver:
         self, arrays: Iterable[CampaignArray], job_ids: Set[int]
     ) -> dict[str, ClusterSnapshot | None]:
         submitted = [array for array in arrays if array.job_id]
-        addresses = {name: configured_cluster_address(self._policy, name) for name in sorted(self._policy.clusters)}
-        names = [name for name, where in addresses.items() if batch_adapter_of_cluster(where).array_ends]
+        accesses = {name: configured_cluster_access(self._policy, name) for name in sorted(self._policy.clusters)}
+        names = [name for name, where in accesses.items() if batch_adapter_of_cluster(where).array_ends]
         sent = [live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names]
 
         def query(name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
-            where, queues = addresses[name], self._policy.transfer_queues_of_cluster(name)
+            where, queues = accesses[name], self._policy.transfer_queues_of_cluster(name)
             try:
                 snapshot = cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
             except (GridbridgeError, OSError) as error:
@@ -159,7 +159,7 @@ class RebalanceTaskObserver:
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
             return dict(zip(names, threads.map(query, names, sent), strict=True))
 
-    def _listed_campaign_tasks(
+    def _campaign_tasks_in_job_lists(
         self,
         by_number: Mapping[int, Campaign],
         arrays: Iterable[CampaignArray],
@@ -174,16 +174,16 @@ class RebalanceTaskObserver:
             snapshot = answers.get(array.cluster)
             if snapshot is None or array.state is not ArraySubmissionState.RELEASED or array.is_of_copies:
                 continue
-            listed = _campaign_task_maker(array, by_number[array.campaign])
+            make_task = _campaign_task_maker(array, by_number[array.campaign])
             at = {attempt.place: attempt.task for attempt in self._campaigns.unfinished_attempts(array)}
             marked = marks.get((array.campaign, array.number), {})
             moved = dict.fromkeys(index for index, mark in marked.items() if mark.wiped_for in REASONS_OF_MOVES)
-            for index, row in (moved | dict(_listed_array_indices(array, snapshot))).items():
+            for index, row in (moved | dict(_array_indices_in_job_list(array, snapshot))).items():
                 if index in at and not is_prologue_or_epilogue_task(at[index]):
                     since = moved_at.get((array.campaign, array.number, index), NEVER)
                     is_moved = index in moved
                     is_stuck = is_moved and not happened_within(since, now, STUCK)
-                    yield listed(
+                    yield make_task(
                         task=at[index],
                         place=index,
                         is_waiting=bool(row and self._is_task_movable(array, row) and index not in marked),
@@ -209,7 +209,9 @@ def _campaign_task_maker(array: CampaignArray, campaign: Campaign) -> Callable[.
     )
 
 
-def _listed_array_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, ClusterJobListRow]]:
+def _array_indices_in_job_list(
+    array: CampaignArray, snapshot: ClusterSnapshot
+) -> Iterator[tuple[int, ClusterJobListRow]]:
     whole = (range(1, array.size + 1),)
     for row in snapshot.jobs.get(array.job_id, ()):
         for span in row.tasks or whole:
@@ -339,7 +341,7 @@ class TransferredTaskReader:
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         if row.state.most_important_fact != JobStateFact.WAITING or self._clock.now() - transfer.since < least:
             return False
-        tells = batch_adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls is not None
+        tells = batch_adapter_of_cluster(configured_cluster_access(self._policy, transfer.remote)).recalls is not None
         may_come = transfer.claimed != JOB if transfer.claim else tells
         is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING)
         return may_come and is_wanted and transfer.phase == StarterPhase.RELEASED

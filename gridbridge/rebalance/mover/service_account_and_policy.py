@@ -1,7 +1,7 @@
 """Switches a rebalancing program to the service account and loads its configuration."""
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.batch.configured_cluster_addresses import log_in_to_ssh_clusters
+from gridbridge.batch.configured_cluster_access_and_routes import log_in_to_ssh_clusters
 from gridbridge.config import configuration_file
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.program_startup import switch_process_to_account

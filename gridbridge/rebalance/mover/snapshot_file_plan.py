@@ -11,16 +11,16 @@ from cattrs.gen import override
 
 from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    RecentPlacementMoveTimes,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
+)
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalancePlanWithInputs,
     RebalanceTarget,
@@ -62,7 +62,7 @@ def plan_from_snapshot_file(
     path: str, request: RebalanceTargetKind = RebalanceTargetKind.NONE, name: str = ""
 ) -> RebalancePlanWithInputs:
     """Plan moves for a snapshot file; raise ParseError for invalid JSON, ConfigError for other faults."""
-    snapshot, policy = read_placement_snapshot_file(path)
+    snapshot, policy = read_rebalance_snapshot_file(path)
     return check_target_and_plan_moves(
         path, snapshot, _rebalance_rules_of_policy(path, policy), RebalanceTarget(what=request, name=name)
     )
@@ -89,21 +89,21 @@ def _rebalance_rules_of_policy(path: str, policy: Mapping[str, object]) -> Rebal
     return rules
 
 
-HOST_STATES: Mapping[str, PlacementHostState] = {  # words that people, Hydra and Grid Engine use for a host's state
-    **dict.fromkeys(("", "ok", "up"), PlacementHostState.ALIVE),
-    **dict.fromkeys(("draining", "failing_fs_okay"), PlacementHostState.DRAIN),
-    "failing_fs_dead": PlacementHostState.DEAD,
-    "full": PlacementHostState.DISK_FULL,
-    **{state.value: state for state in PlacementHostState},
+HOST_STATES: Mapping[str, RebalanceHostState] = {  # words that people, Hydra and Grid Engine use for a host's state
+    **dict.fromkeys(("", "ok", "up"), RebalanceHostState.ALIVE),
+    **dict.fromkeys(("draining", "failing_fs_okay"), RebalanceHostState.DRAIN),
+    "failing_fs_dead": RebalanceHostState.DEAD,
+    "full": RebalanceHostState.DISK_FULL,
+    **{state.value: state for state in RebalanceHostState},
 }
-TASK_STATES: Mapping[str, PlacementTaskState] = {
+TASK_STATES: Mapping[str, RebalanceTaskState] = {
     **dict.fromkeys(
         ("", "idle", "queued", "queued_host_unavail", "queued_no_slot", "qw", "hqw", "hold", "held"),
-        PlacementTaskState.WAITING,
+        RebalanceTaskState.WAITING,
     ),
-    "r": PlacementTaskState.RUNNING,
-    "rebalance": PlacementTaskState.MOVING,
-    **{state.value: state for state in PlacementTaskState},
+    "r": RebalanceTaskState.RUNNING,
+    "rebalance": RebalanceTaskState.MOVING,
+    **{state.value: state for state in RebalanceTaskState},
 }
 
 
@@ -139,16 +139,16 @@ def _normalize_state_word(text: str) -> str:
 
 
 # An unrecognised word for a state becomes UNKNOWN, so that nothing is moved.
-def _parse_host_state(text: str) -> PlacementHostState:
-    return HOST_STATES.get(_normalize_state_word(text), PlacementHostState.UNKNOWN)
+def _parse_host_state(text: str) -> RebalanceHostState:
+    return HOST_STATES.get(_normalize_state_word(text), RebalanceHostState.UNKNOWN)
 
 
-def _parse_task_state(text: str) -> PlacementTaskState:
-    return TASK_STATES.get(_normalize_state_word(text), PlacementTaskState.UNKNOWN)
+def _parse_task_state(text: str) -> RebalanceTaskState:
+    return TASK_STATES.get(_normalize_state_word(text), RebalanceTaskState.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceSnapshotFile(PlacementSnapshot):
+class RebalanceSnapshotFile(RebalanceSnapshot):
     policy: Mapping[str, Any] = field(default_factory=dict)  # under the names that the file uses
 
     def duplicate_names(self) -> Iterator[str]:
@@ -170,13 +170,13 @@ _READER = JsonDocumentReader(
         datetime: json_value_hook(str, A_TIME, _parse_time),
         float: json_value_hook(int | float, "a number, 0 to 1", lambda number: float(_parse_number(number, 1))),
         int: json_value_hook(int | float, "a whole number, 0 to 1e18", _parse_whole_number),
-        PlacementHostState: json_value_hook(str, A_NAME, _parse_host_state),
-        PlacementTaskState: json_value_hook(str, A_NAME, _parse_task_state),
+        RebalanceHostState: json_value_hook(str, A_NAME, _parse_host_state),
+        RebalanceTaskState: json_value_hook(str, A_NAME, _parse_task_state),
         str: json_value_hook(str, A_NAME, _parse_name),
     }
 )
 _READER.add_table(
-    PlacementHost,
+    RebalanceHost,
     name=override(),
     kind=_TEXT,
     is_up=override(rename="up"),
@@ -185,24 +185,24 @@ _READER.add_table(
     zone=_TEXT,
 )
 _READER.add_table(
-    PlacementJobOrDataset,
+    RebalanceJobOrDataset,
     name=override(),
     is_autobalanced=override(rename="autobalance"),
     **dict.fromkeys(("replicas", "last_run", "max_per_host"), override()),
 )
 _READER.add_table(
-    PlacementTask,
+    RebalanceTask,
     **dict.fromkeys(("job", "number"), override()),
     size_bytes=override(rename="bytes"),
     **dict.fromkeys(("state", "live", "replicas", "slots"), override()),
 )
-_READER.add_table(RecentPlacementMoveTimes, **dict.fromkeys(("hosts", "replicated", "jobs"), override()))
+_READER.add_table(RecentRebalanceMoveTimes, **dict.fromkeys(("hosts", "replicated", "jobs"), override()))
 _READER.add_table(
     RebalanceSnapshotFile, **dict.fromkeys(("now", "policy", "hosts", "jobs", "tasks", "recent"), override())
 )
 
 
-def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Mapping[str, object]]:
+def read_rebalance_snapshot_file(path: str) -> tuple[RebalanceSnapshot, Mapping[str, object]]:
     """Read a snapshot file; raise ParseError for invalid JSON, ConfigError with a line for each fault."""
     try:
         with open(path, "rb") as file:
@@ -212,5 +212,5 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Mapping[
     snapshot, faults = _READER.read(json_documents.read_json_file(path, data), RebalanceSnapshotFile)
     if snapshot is None or (faults := list(snapshot.duplicate_names())):
         raise ConfigError(json_documents.mistake_lines(path, faults))
-    parts = {part.name: getattr(snapshot, part.name) for part in fields(PlacementSnapshot)}
-    return PlacementSnapshot(**parts), snapshot.policy
+    parts = {part.name: getattr(snapshot, part.name) for part in fields(RebalanceSnapshot)}
+    return RebalanceSnapshot(**parts), snapshot.policy

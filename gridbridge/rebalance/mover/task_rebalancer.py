@@ -9,9 +9,9 @@ from datetime import timedelta
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_task_and_transfer_moves
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     CampaignTaskAtCluster,
-    PlacementMove,
+    RebalanceMove,
     TasksObservedAtClusters,
     ValidAndDroppedMoves,
 )
@@ -60,7 +60,7 @@ class WaitingTaskRebalancer:
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
         """Plan the moves of tasks, none while moves are paused; ConfigError for an unknown host or job."""
         observed, is_quiesced = situation
-        snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(observed)
+        snapshot = waiting_task_and_transfer_moves.tasks_as_rebalance_snapshot(observed)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
@@ -75,7 +75,7 @@ class WaitingTaskRebalancer:
             return
         now = self._observer.observe_tasks()
         is_asked = self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.FAIL)
-        seen_now = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(now)
+        seen_now = waiting_task_and_transfer_moves.tasks_as_rebalance_snapshot(now)
         checked = waiting_task_and_transfer_moves.recheck_waiting_task_moves(
             plan.advice.moves, seen_now, self._rules, is_asked=is_asked
         )
@@ -114,7 +114,7 @@ class WaitingTaskRebalancer:
         self._marks.mark_tasks_for_deletion(deletion)
         self._notes.record_tasks_marked_for_move([(task.campaign, task.array, task.place)], self._clock.now())
 
-    def _record_recent_moves(self, moves: tuple[PlacementMove, ...]) -> None:
+    def _record_recent_moves(self, moves: tuple[RebalanceMove, ...]) -> None:
         now = self._clock.now()
         self._notes.record_note_times(HOST, sorted({move.target for move in moves}), now)
         if self._asked.what in (RebalanceTargetKind.JOB, RebalanceTargetKind.NONE):

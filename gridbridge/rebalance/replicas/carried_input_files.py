@@ -136,7 +136,7 @@ class CarriedInputFolder:
 
     def open_folder(self) -> None:
         """Make the folder if it is missing, and measure it; raise StorageAreaUnusable."""
-        free, self._path, _ = self._run_script(OPEN, (), REMOVAL_S).split("\n")
+        free, self._path, _ = self._run_script_at_cluster(OPEN, (), REMOVAL_S).split("\n")
         blocks, block_bytes = map(int, free.split())
         self.free_bytes = blocks * block_bytes
         if self.area.max_bytes:
@@ -146,7 +146,7 @@ class CarriedInputFolder:
         """Return the files in the folder, or the files and links of some checksums; raise StorageAreaUnusable."""
         files = list[CarriedInputFile]()
         for names in ((),) if digests is None else _split_into_groups([*digests]):
-            for line in self._run_script(LIST, names, REMOVAL_S).splitlines():
+            for line in self._run_script_at_cluster(LIST, names, REMOVAL_S).splitlines():
                 with suppress(ValueError):
                     used, size, name = line.split(" ")
                     files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
@@ -155,7 +155,7 @@ class CarriedInputFolder:
     def record_use(self, digests: Iterable[str]) -> None:
         """Record that tasks use files now, so that other files are removed first."""
         for names in _split_into_groups([*digests]):
-            self._run_script(USE, names, REMOVAL_S)
+            self._run_script_at_cluster(USE, names, REMOVAL_S)
 
     def link_replicas(self, paths: Mapping[str, str], size_bytes: int) -> set[str]:
         """Link replicas from {checksum: path}; return the checksums of the replicas with the right content."""
@@ -163,12 +163,12 @@ class CarriedInputFolder:
         hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(paths) * A_FILE_S)
         for names in _split_into_groups([*paths], LINKS_A_CALL):
             words = tuple(word for name in names for word in (name, paths[name]))
-            linked.update(self._run_script(LINK, words, hash_s).split())
+            linked.update(self._run_script_at_cluster(LINK, words, hash_s).split())
         return linked
 
     def remove_files(self, digests: Iterable[str]) -> None:
         for names in _split_into_groups([*digests]):
-            self._run_script(REMOVE, names, REMOVAL_S)
+            self._run_script_at_cluster(REMOVE, names, REMOVAL_S)
 
     def copy_files_within_cluster(self, files: Iterable[TaskInputFile], paths: Mapping[str, str]) -> set[str]:
         """Copy files from paths relative to the home at the cluster; return the checksums of the verified copies."""
@@ -176,20 +176,24 @@ class CarriedInputFolder:
         for digests in _split_into_groups([*sizes], LINKS_A_CALL):
             size_bytes = sum(sizes[digest] for digest in digests)
             limit_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
-            self._run_script(TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s)
-            copied.update(self._run_script(INSTALL, digests, limit_s).split())
+            self._run_script_at_cluster(
+                TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s
+            )
+            copied.update(self._run_script_at_cluster(INSTALL, digests, limit_s).split())
         return copied
 
     def rename_files(self, digests: Mapping[str, str], needed: Set[str]) -> None:
         """Rename copies from {name: checksum}; copies in `needed` keep the checksum as a second name."""
         renamed = {name: digest for name, digest in digests.items() if name != digest}
         for names in _split_into_groups([*renamed], FILES_A_CALL // 2):
-            self._run_script(RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S)
+            self._run_script_at_cluster(
+                RENAME, tuple(word for name in names for word in (renamed[name], name)), REMOVAL_S
+            )
         self.remove_files({*renamed.values()} - digests.keys() - needed)
 
     def remove_empty_folder(self) -> None:
         """Remove the folder, its parts and its link, unless the folder has files."""
-        self._run_script(CLOSE, (), REMOVAL_S)
+        self._run_script_at_cluster(CLOSE, (), REMOVAL_S)
 
     def copy_files(self, files: Iterable[TaskInputFile]) -> set[str]:
         """Copy files; return the checksums of the files that have changed since gridsub read them.
@@ -212,10 +216,10 @@ class CarriedInputFolder:
             self.copying_s += self.clock.steady_s() - began_s
             self.copied_bytes += size_bytes
             hash_s = max(LEAST_HASH_S, size_bytes / HASHED_PER_S + len(digests) * A_FILE_S)
-            changed.update({*digests}.difference(self._run_script(INSTALL, digests, hash_s).split()))
+            changed.update({*digests}.difference(self._run_script_at_cluster(INSTALL, digests, hash_s).split()))
         return changed
 
-    def _run_script(self, script: str, names: tuple[str, ...], limit_s: float) -> str:
+    def _run_script_at_cluster(self, script: str, names: tuple[str, ...], limit_s: float) -> str:
         answer = storage_area_shell_scripts.run_script_in_area(self.area, script, names, limit_s)
         return answer.decode("utf-8", "surrogateescape")
 

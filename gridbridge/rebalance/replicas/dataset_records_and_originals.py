@@ -21,7 +21,10 @@ from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAr
 from gridbridge.model.rebalance import datasets
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, ServiceReplicaActInOwnerFile, Sums
 from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAccount
-from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageAreaForAccount, list_account_folders_in_area
+from gridbridge.rebalance.replicas.storage_area_shell_scripts import (
+    StorageAreaForAccount,
+    possible_folders_of_account_in_area,
+)
 from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
@@ -273,7 +276,7 @@ def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAcco
     """Raise GridbridgeError if a dataset's original lies in a folder of replicas, or contains one."""
     real = os.path.realpath(path)
     for area in (area for area in areas if isinstance(area, StorageAreaForAccount)):
-        folders = map(os.path.realpath, list_account_folders_in_area(area) if area.login is None else ())
+        folders = map(os.path.realpath, possible_folders_of_account_in_area(area) if area.login is None else ())
         if any(os.path.commonpath((real, folder)) in (real, folder) for folder in folders):
             raise GridbridgeError(
                 f"{path}: storage area {area.name} keeps replicas in {area.account_folder_path}; expected an original"

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import (
@@ -20,8 +20,8 @@ from gridbridge.model.rebalance.datasets import (
     Sums,
     format_as_sha256sum_output,
 )
-from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaKind, is_storage_area_drained
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import happened_within
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replica_copies_and_checks
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
@@ -332,12 +332,12 @@ def storage_area_at_cluster(policy: Policy, name: str, cluster: str = "") -> Sto
     The account's folder in the area has the same name at all clusters.
     """
     storage = policy.storage[name]
-    addresses = {at: configured_cluster_address(policy, at) for at in storage.paths_by_cluster}
-    first = min(addresses, key=lambda at: addresses[at].login is not None)
-    where, login = addresses[cluster or first], addresses[first].login
+    accesses = {at: configured_cluster_access(policy, at) for at in storage.paths_by_cluster}
+    first = min(accesses, key=lambda at: accesses[at].login is not None)
+    where, login = accesses[cluster or first], accesses[first].login
     return StorageAreaForAccount(
         name=name,
-        clusters=tuple(addresses),
+        clusters=tuple(accesses),
         path=posixpath.normpath(storage.paths_by_cluster[cluster or first]),
         account=(login.user if login else "") or pwd.getpwuid(os.geteuid()).pw_name,
         login=where.login,
@@ -345,5 +345,5 @@ def storage_area_at_cluster(policy: Policy, name: str, cluster: str = "") -> Sto
         max_bytes=storage.max_bytes,
         bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
         copies_at_once=storage.copies_at_once,
-        is_drained=storage.drained or is_storage_area_drained(name, addresses, drains.list_drained_clusters()),
+        is_drained=storage.drained or is_storage_area_drained(name, accesses, drains.list_drained_clusters()),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import NEVER
 
 Waiting = deque[list[ServiceReplicaAct]]
 

@@ -12,14 +12,14 @@ from datetime import timedelta
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMove,
-    PlacementMoveKind,
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, is_storage_area_drained
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceMove,
+    RebalanceMoveKind,
     RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,
 )
-from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, is_storage_area_drained
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.mover import rebalance_decision_journal
 from gridbridge.rebalance.mover.rebalance_plan_by_target import (
@@ -100,7 +100,7 @@ class ReplicaReconciler:
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
         """Plan actions on replicas, none while moves are paused; ConfigError for an unknown target."""
         stored, is_quiesced = situation
-        snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(stored, self._rules)
+        snapshot = storage_area_rebalancing.datasets_as_rebalance_snapshot(stored, self._rules)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
@@ -166,7 +166,7 @@ class ReplicaReconciler:
                     is_alone = is_alone and not self._let_go()
         only = storage_area_rebalancing.ONLY
         self.checked = ValidAndDroppedMoves(
-            moves=tuple(_placement_move_of_replica_act(carried) for carried, why in outcomes if not why),
+            moves=tuple(_rebalance_move_of_replica_act(carried) for carried, why in outcomes if not why),
             dropped=tuple(
                 RejectedMove(job=carried.dataset, number=only, target=carried.target, reason=why)
                 for carried, why in outcomes
@@ -290,9 +290,9 @@ def _acts_by_dataset(carried: Iterable[ServiceReplicaAct]) -> Iterable[list[Serv
     return groups.values()
 
 
-def _placement_move_of_replica_act(carried: ServiceReplicaAct) -> PlacementMove:
-    return PlacementMove(
-        kind=PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE,
+def _rebalance_move_of_replica_act(carried: ServiceReplicaAct) -> RebalanceMove:
+    return RebalanceMove(
+        kind=RebalanceMoveKind.REPLICA if carried.target else RebalanceMoveKind.DELETE,
         job=carried.dataset,
         number=storage_area_rebalancing.ONLY,
         source=carried.source,

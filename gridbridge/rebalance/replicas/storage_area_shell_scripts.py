@@ -216,7 +216,7 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
     return replace(area, word=word)
 
 
-def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
+def possible_folders_of_account_in_area(area: StorageAreaForAccount) -> list[str]:
     """Return the local paths at which the account's folder may be, without other accounts' folders."""
 
     def is_own_or_missing(path: str) -> bool:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import read_inputs_of_own_tasks
 from gridbridge.errors import (
@@ -100,7 +100,7 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
     name = policy.campaigns[cluster].inputs_storage if cluster in policy.campaigns else ""
     if name:
         return owner_datasets.storage_area_at_cluster(policy, name, cluster)
-    where = configured_cluster_address(policy, cluster)
+    where = configured_cluster_access(policy, cluster)
     account = where.login.user if where.login else ""
     return StorageAreaForAccount(
         name="", clusters=(cluster,), path="", account=account, login=where.login, timeout_s=where.timeout_s

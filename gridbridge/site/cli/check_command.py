@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 import click
 
-from gridbridge.batch.configured_cluster_addresses import log_in_to_ssh_clusters
+from gridbridge.batch.configured_cluster_access_and_routes import log_in_to_ssh_clusters
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE
 from gridbridge.config import configuration_file
@@ -60,7 +60,7 @@ from gridbridge.site.transfer_queue_request import TransferQueueOptions, complet
 from gridbridge.site.transfer_queue_setup import (
     HomeTransferQueueSettings,
     read_home_queue_setup,
-    read_transfer_queue_setup,
+    read_remote_side_of_transfer_queue_setup,
 )
 from gridbridge.state import published_json
 
@@ -253,11 +253,11 @@ def _read_transfer_queue_setup_situation(
 ) -> TransferSetupSituation:
     options = TransferQueueOptions(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
-    situation = read_transfer_queue_setup(policy, request, home.result())
+    situation = read_remote_side_of_transfer_queue_setup(policy, request, home.result())
     hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
         home_there = read_home_queue_setup(policy, hosts[0])
-        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), home_there)
+        return read_remote_side_of_transfer_queue_setup(policy, replace(request, host=hosts[0]), home_there)
     return situation
 
 

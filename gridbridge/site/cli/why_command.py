@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.cli import campaign_explanation
 from gridbridge.campaigns.cli.campaign_explanation import CampaignExplanation
 from gridbridge.cli import output_and_errors
@@ -71,7 +71,7 @@ def find_untransferred_home_job(
         policy = configuration_in_force.load_config_or_one_in_force(path)[0]
     except ConfigError:
         return None
-    home = configured_cluster_address(policy, policy.site.cluster).with_time_limit(LIMIT_S)
+    home = configured_cluster_access(policy, policy.site.cluster).with_time_limit(LIMIT_S)
     shows = batch_adapter_of_cluster(home).user_jobs
     try:
         standing = shows.query_job_states_and_wait_reasons(home, number) if shows else None

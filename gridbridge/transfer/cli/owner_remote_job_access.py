@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.published_status_and_reports import PublishedTransfer
 from gridbridge.model.site_configuration import Policy
@@ -28,11 +28,11 @@ class RemoteJobGone(RemoteJobActNotDone):
     """The remote cluster does not list the remote job any more."""
 
 
-def cluster_address_for_caller(policy: Policy, cluster: str) -> Away:
-    """Return a cluster's address for the calling user; raise RemoteJobActNotDone if not configured."""
+def cluster_access_for_caller(policy: Policy, cluster: str) -> Away:
+    """Return the calling user's access to a cluster; raise RemoteJobActNotDone if not configured."""
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
-    return configured_cluster_address(policy, cluster).with_time_limit(LIMIT_S)
+    return configured_cluster_access(policy, cluster).with_time_limit(LIMIT_S)
 
 
 def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import build_request_mapping
+from gridbridge.batch.configured_cluster_access_and_routes import build_request_mapping
 from gridbridge.cli import output_and_errors
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
@@ -65,7 +65,7 @@ def _alter_remote_job(
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you")
     if why := why_remote_job_unalterable(transfer, change):
         raise RemoteJobActNotDone(why)
-    where = owner_remote_job_access.cluster_address_for_caller(policy, transfer.remote)
+    where = owner_remote_job_access.cluster_access_for_caller(policy, transfer.remote)
     alters = job_alterer_of_cluster(where, transfer.remote)
     options = _build_qalter_options(transfer, change, policy, folder, alters)
     owner_remote_job_access.require_own_remote_job(where, transfer, me)
@@ -121,7 +121,7 @@ def _translate_changed_resources(
     transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
     """Translate changed resources; return hard and soft ones, and whether to avoid transfer queues."""
-    home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)
+    home = owner_remote_job_access.cluster_access_for_caller(policy, policy.site.cluster)
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job
     )
@@ -168,13 +168,13 @@ def _delete_transferred_job(transfer: PublishedTransfer, policy: Policy, is_dry:
     local, me = parse_transfer_name(transfer.transfer).local_job_or_task_id, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
-    home = owner_remote_job_access.cluster_address_for_caller(policy, policy.site.cluster)
+    home = owner_remote_job_access.cluster_access_for_caller(policy, policy.site.cluster)
     remote_half = f"{f'job {transfer.remote_id}' if transfer.remote_id else 'the remote job'} at {transfer.remote}"
     if load_submit_adapter(home).query_job_state(home, local).is_listed:
         if not is_dry:
             load_submit_adapter(home).delete_job(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
-    where = owner_remote_job_access.cluster_address_for_caller(policy, transfer.remote)
+    where = owner_remote_job_access.cluster_access_for_caller(policy, transfer.remote)
     try:
         owner_remote_job_access.require_own_remote_job(where, transfer, me)
     except owner_remote_job_access.RemoteJobGone:

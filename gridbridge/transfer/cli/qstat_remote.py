@@ -17,7 +17,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.state import published_json
-from gridbridge.transfer.cli.owner_remote_job_access import cluster_address_for_caller
+from gridbridge.transfer.cli.owner_remote_job_access import cluster_access_for_caller
 
 ALL_STATES = "a"
 NO_MESSAGES_TEXT = "There are no messages available"
@@ -89,7 +89,7 @@ class SingleRemoteJobQueries:
             return (), self._silent[transfer.remote]
         self._left -= 1
         try:
-            where = cluster_address_for_caller(self._policy, transfer.remote)
+            where = cluster_access_for_caller(self._policy, transfer.remote)
             jobs = cluster_status_reader(where).query_job_details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""

@@ -115,7 +115,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._act(TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORE_REASON))
 
 
-class StaleGuardRemover:
+class ClosedTransferHomeTaskReleaser:
     """Removes holds and start times that keep tasks of closed transfers from starting at home."""
 
     def __init__(
@@ -127,9 +127,9 @@ class StaleGuardRemover:
     def load_guarded_transfers(self, now: datetime) -> None:
         """Watch the closed transfers whose tasks may have a hold or start time from an earlier process."""
         for transfer in self._transfers.closed_transfers_with_guard():
-            self.watch_stale_guard(transfer.limit_times(now))
+            self.watch_guard_of_closed_transfer(transfer.limit_times(now))
 
-    def watch_stale_guard(self, closed: Transfer) -> None:
+    def watch_guard_of_closed_transfer(self, closed: Transfer) -> None:
         """Watch a closed transfer if a hold or start time may still keep its task from starting."""
         if home_and_remote_mismatches.may_restored_guard_be_stale(closed):
             self._left[closed.transfer_key] = closed
@@ -138,7 +138,7 @@ class StaleGuardRemover:
         """Return the ids of the local jobs that the next home job list must show."""
         return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
-    def remove_stale_guards(self, local: ClusterSnapshot) -> None:
+    def release_home_tasks_of_closed_transfers(self, local: ClusterSnapshot) -> None:
         """Let listed tasks of closed transfers start at home, except tasks that were sent again."""
         for transfer in tuple(self._left.values()):
             newest = self._ledger.attempts_of_task(transfer.name, transfer.uid)[-1]

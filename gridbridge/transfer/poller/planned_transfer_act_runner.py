@@ -11,7 +11,7 @@ from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, Tr
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
-from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import StaleGuardRemover
+from gridbridge.transfer.poller.home_start_guard_and_suspension_repair import ClosedTransferHomeTaskReleaser
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
@@ -28,7 +28,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     dispatcher: TransferActDispatcher
     usage_records: RemoteUsageService
     claims: RemoteJobClaimService
-    late_guards: StaleGuardRemover
+    home_task_releaser: ClosedTransferHomeTaskReleaser
     asked: Container[str]
     over: Callable[[Transfer], None]  # is called with each closed transfer
     clock: Clock
@@ -58,7 +58,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
         for action, verdict in self.dispatcher.take_finished_acts():
             transfer = self.ledger.find_transfer(action.transfer.transfer_key)
             if action.transfer.is_over and action.act is TransferActKind.RELEASE_LOCAL:
-                self.late_guards.forget_guard_of_transfer(action.transfer)
+                self.home_task_releaser.forget_guard_of_transfer(action.transfer)
             elif transfer and not transfer.is_over and self._record_act_result(action, transfer, verdict):
                 changed.append(transfer.transfer_key)
         for action_of, why in self.dispatcher.not_deleted:

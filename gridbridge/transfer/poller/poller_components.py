@@ -76,10 +76,12 @@ class PollerComponents:
     def _build_act_components(self, policy: Policy, at: PollerResources) -> None:
         self.claims = RemoteJobClaimService(policy, self.ledger, at.acts.claims, at.workers, at.clock)
         self.dispatcher = TransferActDispatcher(at.acts, at.workers, self.usage_records, at.clock.steady_s)
-        self.late_guards = repair.StaleGuardRemover(at.database, self.ledger, self.dispatcher, at.clock)
+        self.home_task_releaser = repair.ClosedTransferHomeTaskReleaser(
+            at.database, self.ledger, self.dispatcher, at.clock
+        )
         self.actions = PlannedTransferActRunner(
             *(policy, self.ledger, at.acts.verdicts, self.dispatcher, self.usage_records, self.claims),
-            *(self.late_guards, at.observers, self._forget_closed_transfer, at.clock),
+            *(self.home_task_releaser, at.observers, self._forget_closed_transfer, at.clock),
         )
 
     def _build_comparing_and_cleaning_components(self, policy: Policy, at: PollerResources) -> None:
@@ -117,6 +119,6 @@ class PollerComponents:
         self.ledger.move_to_ended(closed)
         self.mail.questions.with_new_starter.discard(closed.transfer_key)
         self.unheard_ends.watch_closed_transfer(closed)
-        self.late_guards.watch_stale_guard(closed)
+        self.home_task_releaser.watch_guard_of_closed_transfer(closed)
         self.dispatcher.forget_pauses_of_transfer(closed.transfer_key)
         self.plan_journal.forget_transfer(closed.transfer_key)

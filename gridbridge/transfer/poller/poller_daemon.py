@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access, keep_ssh_connections_open
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import HOME, LOCK, SPOOL
@@ -27,7 +27,7 @@ from gridbridge.transfer.poller.poller_components import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_ledger import config_sections_of_transfer
-from gridbridge.transfer.poller.transfer_round import PollRoundSteps
+from gridbridge.transfer.poller.transfer_round import PollerRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
 
@@ -80,7 +80,7 @@ class PollerDaemon:
         return self._configuration.policy.poller.spool_interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator[PollRoundSteps]:
+    def open_cycle(self) -> Iterator[PollerRoundSteps]:
         configuration = self._configuration
         if configuration.reload_if_changed(self._signals.has_sighup_come(), self.service.ledger.away_jobs):
             configuration.save_for_next_run()
@@ -178,7 +178,7 @@ def _reload_cluster_observers(
         service.answers.forget_cluster_results(name)
     for name in same:
         queues = _transfer_queues_if_home_cluster(policy, name)
-        observers[name].use_changed_configuration(configured_cluster_address(policy, name), policy.poller, queues)
+        observers[name].use_changed_configuration(configured_cluster_access(policy, name), policy.poller, queues)
     for name in clusters - same:
         observers[name] = _make_cluster_observer(policy, name, service.resources.clock)
 
@@ -204,7 +204,7 @@ def _does_cluster_push_job_ends(policy: Policy, name: str) -> bool:
 def _make_cluster_observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
     return ClusterObserver(
         name,
-        configured_cluster_address(policy, name),
+        configured_cluster_access(policy, name),
         policy.poller,
         clock,
         users=policy.clusters[name].users,
@@ -217,7 +217,7 @@ def _transfer_queues_if_home_cluster(policy: Policy, name: str) -> tuple[str, ..
 
 
 def _make_job_end_receiver(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | JobEndListener:
-    cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
+    cluster, far = policy.clusters[name], configured_cluster_access(policy, name)
     adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listen_for_job_ends:
         return JobEndListener(name, partial(adapter.listen_for_job_ends, far), limit_per_s, clock.steady_s)

@@ -34,7 +34,7 @@ class TransferPlanJournal:
         concerned: Sequence[Transfer],
         situation: TransferSituation,
         policy: PollerSection,
-        plan: transfers_and_actions.TransferRoundPlan,
+        plan: transfers_and_actions.PollerRoundPlan,
     ) -> DecisionJournalEntry | None:
         """Return a journal entry of the decisions that differ from the last round's; None if none differs."""
         sentences: dict[TransferKey, list[str]] = {transfer.transfer_key: [] for transfer in concerned}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.batch.configured_cluster_addresses import build_request_mapping, build_transfer_queue_route
+from gridbridge.batch.configured_cluster_access_and_routes import build_request_mapping, build_transfer_queue_route
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.batch.remote_job_claim_script import GRANTS
 from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_grant
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
@@ -152,11 +152,11 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
     def create_grant_files(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Create a grant file for each remote job at the cluster, so that the job may run; safe to repeat."""
         names = tuple(claim_and_guard.claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        _run_grant_script(configured_cluster_address(self.policy, cluster), GRANT_SCRIPT, names)
+        _run_grant_script(configured_cluster_access(self.policy, cluster), GRANT_SCRIPT, names)
 
     def remove_grant_file(self, transfer: Transfer) -> None:
         name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
-        _run_grant_script(configured_cluster_address(self.policy, transfer.remote), GRANT_REMOVAL_SCRIPT, (name,))
+        _run_grant_script(configured_cluster_access(self.policy, transfer.remote), GRANT_REMOVAL_SCRIPT, (name,))
 
 
 AT_ONCE = 500  # largest number of jobs in one command

@@ -9,7 +9,7 @@ from functools import partial
 
 from gridbridge.batch import load_submit_adapter, privileged_helper_calls
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.decisions.transfer.remote_accounting_verdicts import home_verdict_from_accounting
 from gridbridge.errors import (
     ConflictingRemoteJobEnds,
@@ -57,7 +57,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         """
         transfer = action.transfer
         if self.policy.is_single_user_site:
-            where, job = configured_cluster_address(self.policy, transfer.remote), str(transfer.remote_id)
+            where, job = configured_cluster_access(self.policy, transfer.remote), str(transfer.remote_id)
             if load_submit_adapter(where).query_owner_and_account(where, job)[1] == transfer.name:
                 load_submit_adapter(where).delete_job(where, job)
             return
@@ -71,7 +71,7 @@ class RemoteJobActs(ReloadablePollerComponent):
     def delete_job_in_error_state(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job in error state; return a result with the cluster's error message."""
         transfer = action.transfer
-        where = configured_cluster_address(self.policy, transfer.remote)
+        where = configured_cluster_access(self.policy, transfer.remote)
         details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete_remote_job(action)
@@ -82,7 +82,7 @@ class RemoteJobActs(ReloadablePollerComponent):
     def look_up_remote_job_end(self, action: TransferAction) -> TransferMessage | None:
         """Return a remote job's result from its accounting record."""
         transfer = action.transfer
-        where = configured_cluster_address(self.policy, transfer.remote)
+        where = configured_cluster_access(self.policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.verdict_of_job_end(end, transfer) if end else None
 
@@ -94,13 +94,13 @@ class RemoteJobActs(ReloadablePollerComponent):
 
     def query_remote_job_accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account (qsub -A) of those `jobs` that a remote cluster still lists."""
-        where = configured_cluster_address(self.policy, cluster)
+        where = configured_cluster_access(self.policy, cluster)
         query_accounts = batch_adapter_of_cluster(where).query_job_accounts
         return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan_job(self, orphan: OrphanRemoteJob) -> None:
         """Delete a held remote job that belongs to no transfer, as an operator."""
-        where = configured_cluster_address(self.policy, orphan.cluster)
+        where = configured_cluster_access(self.policy, orphan.cluster)
         jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
         if any(job.name == job.account == orphan.name for job in jobs):
             load_submit_adapter(where).delete_job(where, str(orphan.job_id))

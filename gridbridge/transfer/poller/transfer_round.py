@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gridbridge.decisions.transfer import transfer_act_decisions
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferSituation
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferRoundPlan
+from gridbridge.model.transfer.transfers_and_actions import PollerRoundPlan, Transfer
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
@@ -13,14 +13,14 @@ from gridbridge.transfer.poller.poller_components import PollerComponents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PollRoundSituation:
+class PollerRoundSituation:
     came: tuple[ClusterQueryResult, ...]
     is_news: bool
     concerned: tuple[Transfer, ...]
     situation: TransferSituation | None  # None: nothing to decide
 
 
-class PollRoundSteps:
+class PollerRoundSteps:
     def __init__(self, components: PollerComponents) -> None:
         self._parts = components
 
@@ -28,7 +28,7 @@ class PollRoundSteps:
     def journal(self) -> DecisionJournal:
         return self._parts.journal
 
-    def gather(self) -> PollRoundSituation:
+    def gather(self) -> PollerRoundSituation:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
         came = self._parts.answers.collect_results()  # first, so that no answer is newer than the messages
         transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
@@ -44,7 +44,7 @@ class PollRoundSteps:
         ledger = self._parts.ledger
         concerned = tuple(ledger.open_transfers()) if came else ledger.open_transfers_with_keys(changed)
         situation = self._parts.situations.gather_inputs(concerned) if concerned else None
-        return PollRoundSituation(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
+        return PollerRoundSituation(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
 
     def _handle_cluster_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts
@@ -64,23 +64,23 @@ class PollRoundSteps:
         for transfer in parts.unheard_ends.take_transfers_with_checked_owner(snapshot):
             parts.ledger.store_owner_proof(transfer)
         parts.breakers.count_proved_job_results(snapshot, parts.ledger.open_transfers())
-        parts.late_guards.remove_stale_guards(snapshot)
+        parts.home_task_releaser.release_home_tasks_of_closed_transfers(snapshot)
         parts.mail.judge_waiting_transfers(snapshot, parts.answers.good)
 
-    def decide(self, round_input: PollRoundSituation) -> TransferRoundPlan:
+    def decide(self, round_input: PollerRoundSituation) -> PollerRoundPlan:
         if round_input.situation is None:
-            return TransferRoundPlan()
+            return PollerRoundPlan()
         poller = self._parts.policy.poller
         return transfer_act_decisions.update_and_plan_transfers(round_input.concerned, round_input.situation, poller)
 
-    def entry(self, round_input: PollRoundSituation, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
+    def entry(self, round_input: PollerRoundSituation, plan: PollerRoundPlan) -> DecisionJournalEntry | None:
         if round_input.situation is None:
             return None
         poller = self._parts.policy.poller
         concerned, journal = round_input.concerned, self._parts.plan_journal
         return journal.entry_of_new_decisions(concerned, round_input.situation, poller, plan)
 
-    def apply(self, round_input: PollRoundSituation, plan: TransferRoundPlan) -> None:
+    def apply(self, round_input: PollerRoundSituation, plan: PollerRoundPlan) -> None:
         """Store changed transfers, do the planned acts, compare tasks with remote jobs, and publish."""
         if round_input.situation:
             self._parts.situations.record_home_deletions(plan.transfers, round_input.situation)

@@ -14,7 +14,7 @@ from gridbridge.program import service_cycle
 from gridbridge.state import published_json
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.transfer.poller.poller_components import PollerComponents
-from gridbridge.transfer.poller.transfer_round import PollRoundSteps
+from gridbridge.transfer.poller.transfer_round import PollerRoundSteps
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class TransferService(PollerComponents):
         verdicts.hide_verdict_file_names()
         self.ledger.load_transfers()
         self.unheard_ends.load_closed_transfers(clock.now())
-        self.late_guards.load_guarded_transfers(clock.now())
+        self.home_task_releaser.load_guarded_transfers(clock.now())
         self.usage_records.load_accounting_file_positions()
         self.recalls.withdraw_old_recall_requests()
         self.claims.load_unsent_grants()
@@ -49,11 +49,11 @@ class TransferService(PollerComponents):
             service_cycle.run_cycle_once(a_round, _log.debug)
 
     @contextmanager
-    def open_round_transaction(self) -> Iterator[PollRoundSteps]:
+    def open_round_transaction(self) -> Iterator[PollerRoundSteps]:
         """Store all changes of a round in one transaction, and then send the round's commands and queries."""
         self._shift_times_after_clock_change()
         with self.ledger.transaction():
-            yield PollRoundSteps(self)
+            yield PollerRoundSteps(self)
         self.mail.remove_processed_messages()
         self.claims.send_grants()
         self.guards.restore_missing_guards()
@@ -80,7 +80,7 @@ class TransferService(PollerComponents):
         """Return the ids of the local and remote jobs that the job lists must include."""
         remote = {transfer.remote_id for transfer in (*self.ledger.open_transfers(), *self.ledger.ended.values())}
         local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.open_transfers()}
-        watchers = (self.unheard_ends, self.late_guards, self.moves)
+        watchers = (self.unheard_ends, self.home_task_releaser, self.moves)
         queried = {job for watcher in watchers for job in watcher.watched_local_jobs()}
         unproved = self.breakers.local_jobs_without_proved_owner() | self.mail.unproved.job_ids_of_waiting_transfers()
         return frozenset(remote | local | queried | unproved)

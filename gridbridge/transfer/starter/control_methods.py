@@ -96,7 +96,7 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
     try:
         task.note_intent(DesiredLocalJobState.DEAD)
     finally:
-        delete_remote_job(task.remote_address(task.read_route(record.queue)).with_time_limit(EPILOG_S), record)
+        delete_remote_job(task.remote_cluster_access(task.read_route(record.queue)).with_time_limit(EPILOG_S), record)
 
 
 def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:

@@ -77,8 +77,8 @@ class LocalTask:
         """Return the published route of a transfer queue, by default of the task's own queue."""
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
-    def remote_address(self, route: TransferRoute) -> Away:
-        """Return a remote cluster's address; for a cluster reached by ssh, with the owner's login."""
+    def remote_cluster_access(self, route: TransferRoute) -> Away:
+        """Return the access to a remote cluster; for a cluster reached by ssh, with the owner's login."""
         return (
             route.remote_cluster_access_as_user(own_login_name()) if route.remote_ssh else route.remote_cluster_access
         )
@@ -113,7 +113,7 @@ class LocalTask:
         """Return the starter's last note about the transfer; None before the first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
-    def send_and_write_transfer_note(self, record: TransferMessage) -> None:
+    def report_transfer_to_service_and_save(self, record: TransferMessage) -> None:
         """Send a note about the transfer to the service, and then write the note."""
         spool.send_spool_message(record, self.our_spool)
         self._write_message_note("record", record)
@@ -127,7 +127,7 @@ class LocalTask:
             return record
         excused.at = message_timestamp()
         try:
-            self.send_and_write_transfer_note(excused)
+            self.report_transfer_to_service_and_save(excused)
         except GridbridgeError:
             return excused  # the spool is full; the next retry tells the reason
         return excused

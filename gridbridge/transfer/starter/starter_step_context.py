@@ -35,7 +35,7 @@ class StarterStepContext:
 
     def use_route(self, route: TransferRoute) -> None:
         self.route = route
-        self.away = self.task.remote_address(route)
+        self.away = self.task.remote_cluster_access(route)
         self.far = load_submit_adapter(self.away)
         if self.away.login:  # all commands of this step use one connection
             from gridbridge.shell import ssh, ssh_session
@@ -58,7 +58,7 @@ class StarterStepContext:
     def save_and_send_record(self, **values: str) -> None:
         """Note a change of the transfer and tell the service, before the starter's next act."""
         self.record = self.record.with_changes(at=message_timestamp(), cause="", reason=self.left_out, **values)
-        self.task.send_and_write_transfer_note(self.record)
+        self.task.report_transfer_to_service_and_save(self.record)
 
 
 RETRY_S = 5  # pause before the first retry of a step; each retry doubles the pause

@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.batch.embedded import embedded_job_control
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.embedded_job_control import EmbeddedJobTimeLimitEnforcer
+from gridbridge.batch.embedded.embedded_job_control import EmbeddedJobWalltimeAndPreemptionEnforcer
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
@@ -96,12 +96,15 @@ def test_only_a_deleted_task_that_a_signal_ended_counts_as_killed(
     array = add(site, 1)
     job = site.database.live_job(array)._replace(deleting=deleting)
 
-    assert EmbeddedJobTimeLimitEnforcer(site.database, job, 0).add_kill_reason_to_job_end(job, end).killed_for == why
+    assert (
+        EmbeddedJobWalltimeAndPreemptionEnforcer(site.database, job, 0).add_kill_reason_to_job_end(job, end).killed_for
+        == why
+    )
 
 
 def test_a_keeper_survives_a_locked_database(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     job = site.database.live_job(add(site, 1, yields=True))
-    watched = EmbeddedJobTimeLimitEnforcer(site.database, job, 0)
+    watched = EmbeddedJobWalltimeAndPreemptionEnforcer(site.database, job, 0)
     with monkeypatch.context() as patch:
         patch.setattr(site.database, "live_jobs", Mock(side_effect=sqlite3.OperationalError("database is locked")))
         watched.kill_job_if_due()

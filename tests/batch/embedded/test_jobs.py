@@ -18,7 +18,7 @@ from gridbridge.batch.embedded import embedded_program_calls as calls
 from gridbridge.batch.embedded.embedded_job_store import VERSION, EmbeddedJobStore
 from gridbridge.errors import CommandFailed, ParseError, StateError
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
@@ -35,8 +35,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     site.empty()
 
 
-def reach(site: Site, python: str = sys.executable) -> EmbeddedClusterAccess:
-    return EmbeddedClusterAccess(folder=site.folder, python=python, timeout_s=20)
+def reach(site: Site, python: str = sys.executable) -> EmbeddedClusterAccessSettings:
+    return EmbeddedClusterAccessSettings(folder=site.folder, python=python, timeout_s=20)
 
 
 def test_jobs_start_in_order_and_no_small_job_overtakes_a_large_job(site: Site) -> None:
@@ -227,7 +227,7 @@ def test_a_cluster_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 
 def test_a_submission_without_cluster_may_be_retried_later(tmp_path: Path) -> None:
     """The cluster's disk may not be mounted yet."""
-    nowhere = EmbeddedClusterAccess(folder=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
+    nowhere = EmbeddedClusterAccessSettings(folder=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
     answer = submit.submit_held_job(nowhere, SPEC)
 
     assert (answer.result, list(tmp_path.iterdir())) == (JobSubmissionOutcome.LATER, [])
@@ -235,7 +235,7 @@ def test_a_submission_without_cluster_may_be_retried_later(tmp_path: Path) -> No
 
 TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
 CLUSTER = calls.PrintedEmbeddedCluster(host="h", slots="2", used="1", waiting="0")
-FOLDER = EmbeddedClusterAccess(folder="/c", python="/usr/bin/python3", timeout_s=5)
+FOLDER = EmbeddedClusterAccessSettings(folder="/c", python="/usr/bin/python3", timeout_s=5)
 
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)

@@ -11,7 +11,7 @@ from gridbridge.batch.embedded import embedded_job_start, submit
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer_route import EmbeddedClusterAccess
+from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 from tests.batch.embedded.site import Site
 from tests.builders.programs import write_program
 
@@ -152,7 +152,7 @@ def test_load_sensor_values_open_and_close_a_transfer_queue(
 
 
 def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:
-    folder = EmbeddedClusterAccess(folder=site.folder, python=sys.executable, timeout_s=20)
+    folder = EmbeddedClusterAccessSettings(folder=site.folder, python=sys.executable, timeout_s=20)
     request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)

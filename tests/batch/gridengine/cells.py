@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.builders.programs import write_program
 
 
@@ -11,11 +11,11 @@ def fake_cell(name: str) -> str:
     return (Path(__file__).with_name("fake_cell") / name).read_text()
 
 
-def cell_of_scripts(folder: Path, timeout_s: float = 15.0, **programs: str) -> GridEngineCellAccess:
+def cell_of_scripts(folder: Path, timeout_s: float = 15.0, **programs: str) -> GridEngineCellAccessSettings:
     """Return a cell whose client programs run the given lines of sh."""
     for name, lines in programs.items():
         write_program(folder / name, f"#!/bin/sh\n{lines}\n")
     root = binaries = str(folder)
-    return GridEngineCellAccess(
+    return GridEngineCellAccessSettings(
         root=root, cell="b", qmaster_port="1", execd_port="2", binaries=binaries, timeout_s=timeout_s
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gridbridge.batch.gridengine import accounting_record_parser as parser
-from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine import sge_command_line_builders
 from gridbridge.batch.gridengine.status import NO_LINE, NOT_READ, query_array_ends
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import CommandFailed, ParseError
@@ -157,8 +157,8 @@ def test_accounting_search_reads_the_file_format_that_the_cell_has(tmp_path: Pat
     (common / name).write_text(f"{FORMS[form][0]}\n")
 
     for argv in (
-        client_commands.search_accounting_argv(cell, [ACCOUNT]),
-        client_commands.search_rotated_accounting_argv(cell, [ACCOUNT], 0),
+        sge_command_line_builders.search_accounting_argv(cell, [ACCOUNT]),
+        sge_command_line_builders.search_rotated_accounting_argv(cell, [ACCOUNT], 0),
     ):
         done = subprocess.run(argv, capture_output=True, check=False)
 
@@ -284,7 +284,7 @@ def test_rotated_files_since_the_submission_are_searched(site: AccountingCell, n
 def test_a_search_of_rotated_files_that_times_out_is_replaced_by_a_short_search(
     site: AccountingCell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(client_commands, "ALL_ACCOUNTED", "sleep 60")
+    monkeypatch.setattr(sge_command_line_builders, "ALL_ACCOUNTED", "sleep 60")
     site.file.write_bytes(OURS + _task(1, 0, 7))
     site.cell = site.cell.with_time_limit(0.2)
 
@@ -309,7 +309,7 @@ def write_lines(file: Path, *accounts: str, days_old: float = 0) -> None:
 
 
 def accounts_found(common: Path, *accounts: str) -> tuple[int, list[str]]:
-    argv = client_commands.search_accounting_argv(cell_of_scripts(common.parents[1]), list(accounts))
+    argv = sge_command_line_builders.search_accounting_argv(cell_of_scripts(common.parents[1]), list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine import sge_command_line_builders
 from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables, query_queue_rerun_settings
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_repaired_xml
 from gridbridge.batch.gridengine.submit import submit_held_job
@@ -16,7 +16,7 @@ from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 from tests.batch.gridengine.test_qconf import make
 from tests.builders.qstat import job_list, job_row, queue_row, resource
@@ -27,7 +27,7 @@ TRUE = resource("gb_besteffort", "1.000000")
 
 
 @pytest.fixture(name="cell")
-def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
+def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccessSettings]:
     return cell_of_scripts(tmp_path, qsub=fake_cell("qsub_without_besteffort"))
 
 
@@ -36,14 +36,14 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
     return parse_cluster_snapshot(data, cluster="b", taken_at=now, uncounted=uncounted)
 
 
-def test_a_preemptible_task_requests_only_best_effort_queues(cell: GridEngineCellAccess) -> None:
-    words = client_commands.submit_held_job_argv(cell, SPEC)
+def test_a_preemptible_task_requests_only_best_effort_queues(cell: GridEngineCellAccessSettings) -> None:
+    words = sge_command_line_builders.submit_held_job_argv(cell, SPEC)
 
     assert "-hard -l gb_besteffort=true" in " ".join(words)
     assert "-q" not in words
 
 
-def test_without_best_effort_queues_a_preemptible_task_gets_lowest_priority(cell: GridEngineCellAccess) -> None:
+def test_without_best_effort_queues_a_preemptible_task_gets_lowest_priority(cell: GridEngineCellAccessSettings) -> None:
     answer = submit_held_job(cell, SPEC)
 
     assert (answer.result, answer.remote_id) == (JobSubmissionOutcome.ACCEPTED, "12")
@@ -87,7 +87,7 @@ def test_consumables_of_hosts_and_cell_are_found_but_not_of_queues() -> None:
     assert found == {"slots": ("n1",), "lic": ("global",)}
 
 
-def test_rerun_settings_omit_best_effort_and_excluded_queues(cell: GridEngineCellAccess) -> None:
+def test_rerun_settings_omit_best_effort_and_excluded_queues(cell: GridEngineCellAccessSettings) -> None:
     shown = "".join(
         f"qname {name}\nrerun {rerun}\ncomplex_values {values}\n\n"
         for name, rerun, values in (
@@ -101,7 +101,7 @@ def test_rerun_settings_omit_best_effort_and_excluded_queues(cell: GridEngineCel
     assert query_queue_rerun_settings(cell, ("transfer-b",)) == {"all.q": "TRUE"}
 
 
-def test_a_quota_set_gets_the_exempting_rule_once_and_loses_it_again(cell: GridEngineCellAccess) -> None:
+def test_a_quota_set_gets_the_exempting_rule_once_and_loses_it_again(cell: GridEngineCellAccessSettings) -> None:
     """Only the first matching rule of a quota set counts."""
     folder = Path(cell.binaries)
     cell_of_scripts(folder, qconf=fake_cell("qconf_of_quota"))

@@ -8,22 +8,22 @@ import pytest
 from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import ParseError
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCellAccess:
+def cell(tmp_path: Path) -> GridEngineCellAccessSettings:
     return cell_of_scripts(tmp_path, qconf=fake_cell("qconf_with_tables"))
 
 
-def make(edit: SetupEdit, cell: GridEngineCellAccess) -> int:
+def make(edit: SetupEdit, cell: GridEngineCellAccessSettings) -> int:
     environment = qconf_parser_and_edits.cell_environment_shell_line(cell)
     line = f"{environment}; {qconf_parser_and_edits.setup_edit_shell_line(edit)}"
     return subprocess.run(["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False).returncode
 
 
-def read(cell: GridEngineCellAccess, name: str) -> str:
+def read(cell: GridEngineCellAccessSettings, name: str) -> str:
     return Path(cell.binaries, name).read_text()
 
 
@@ -108,7 +108,7 @@ ODD = r"x|y&z\w 'q'"
     ids=["complex", "scheduler", "first and later host settings", "last host setting", "queue from a template"],
 )
 def test_an_edit_changes_only_its_part_of_a_table(
-    file: str, before: str, edits: list[SetupEdit], after: str, cell: GridEngineCellAccess
+    file: str, before: str, edits: list[SetupEdit], after: str, cell: GridEngineCellAccessSettings
 ) -> None:
     changed = Path(cell.binaries, "queue" if file == "table-sq" else file)
     if before:
@@ -120,7 +120,9 @@ def test_an_edit_changes_only_its_part_of_a_table(
 
 
 @pytest.mark.parametrize("verb", [SetupEditVerb.SET_COMPLEX, SetupEditVerb.DROP_COMPLEX])
-def test_an_unreadable_resource_table_is_not_written_back(verb: SetupEditVerb, cell: GridEngineCellAccess) -> None:
+def test_an_unreadable_resource_table_is_not_written_back(
+    verb: SetupEditVerb, cell: GridEngineCellAccessSettings
+) -> None:
     """`qconf -Mc` deletes every row that its file lacks."""
     status = make(SetupEdit(verb=verb, name="remote", value="remote new"), cell)
 
@@ -144,7 +146,7 @@ def attribute_edit(verb: SetupEditVerb, kind: str, name: str, attribute: str, va
         (attribute_edit(SetupEditVerb.DROP, "exechost", "h", "load", "r=1"), "-dattr exechost load r=1 h"),
     ],
 )
-def test_a_simple_edit_is_one_qconf_call(edit: SetupEdit, expected: str, cell: GridEngineCellAccess) -> None:
+def test_a_simple_edit_is_one_qconf_call(edit: SetupEdit, expected: str, cell: GridEngineCellAccessSettings) -> None:
     make(edit, cell)
 
     assert read(cell, "asked") == f"{expected}\n"

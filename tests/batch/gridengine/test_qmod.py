@@ -13,7 +13,7 @@ from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSe
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 from tests.builders.qstat import job_list, job_row, queue_row, resource
 
@@ -24,12 +24,12 @@ QSTAT = 'cd "${0%/*}"; case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCellAccess:
+def cell(tmp_path: Path) -> GridEngineCellAccessSettings:
     """Return a cell whose qstat prints two files; its qmod changes the file of queue instances."""
     return cell_of_scripts(tmp_path, qstat=QSTAT, qmod=fake_cell("qmod"))
 
 
-def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
+def membership(cell: GridEngineCellAccessSettings, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:
     """Return a host with queues; each queue has a name, state, used slots, and whether it is best-effort."""
     rows = (
         queue_row(f"{name}@n1", used, 1, resource(BEST_EFFORT, best), "\n", state=state)
@@ -41,31 +41,31 @@ def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -
     )
 
 
-def called(cell: GridEngineCellAccess) -> list[str]:
+def called(cell: GridEngineCellAccessSettings) -> list[str]:
     path = Path(cell.binaries) / "called"
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_only_best_effort_queues_are_suspended_and_each_once(cell: GridEngineCellAccess) -> None:
+def test_only_best_effort_queues_are_suspended_and_each_once(cell: GridEngineCellAccessSettings) -> None:
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "d", 1, 1), ("be2", "d", 0, 1))
 
     assert [host.preempt_best_effort_tasks("n1"), host.preempt_best_effort_tasks("n1")] == [False, False]
     assert called(cell) == ["-sq be1@n1"]
 
 
-def test_a_host_without_tasks_is_not_suspended(cell: GridEngineCellAccess) -> None:
+def test_a_host_without_tasks_is_not_suspended(cell: GridEngineCellAccessSettings) -> None:
     assert membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 0, 1)).preempt_best_effort_tasks("n1")
     assert called(cell) == []
 
 
-def test_opening_a_host_resumes_its_best_effort_queues(cell: GridEngineCellAccess) -> None:
+def test_opening_a_host_resumes_its_best_effort_queues(cell: GridEngineCellAccessSettings) -> None:
     host = membership(cell, ("all.q", "ds", 1, 0), ("be1", "ds", 1, 1), ("be2", "d", 0, 1))
     host.open_host_to_tasks("n1", NONE)
 
     assert called(cell) == ["-usq be1@n1", "-e *@n1"]
 
 
-def test_opening_a_host_leaves_deliberately_closed_queues_disabled(cell: GridEngineCellAccess) -> None:
+def test_opening_a_host_leaves_deliberately_closed_queues_disabled(cell: GridEngineCellAccessSettings) -> None:
     rows = ("all.q", "d", 0, 0), ("long.q", "d", 0, 0), ("be1", "ds", 1, 1), ("free.q", "", 0, 0)
     step = membership(cell, *rows).open_host_to_tasks("n1", frozenset(("all.q", "free.q")))
 
@@ -80,7 +80,7 @@ left=$(cat left) && echo $((left - 1)) >left
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_opening_a_host_can_be_repeated_after_any_failed_call(cell: GridEngineCellAccess, at: int) -> None:
+def test_opening_a_host_can_be_repeated_after_any_failed_call(cell: GridEngineCellAccessSettings, at: int) -> None:
     host = membership(cell, ("all.q", "d", 0, 0), ("be1", "ds", 1, 1), ("be2", "ds", 0, 1))
     folder = Path(cell.binaries)
     for name in ("qstat", "qmod"):
@@ -167,20 +167,22 @@ def test_tasks_of_best_effort_queues_are_not_listed() -> None:
     assert found["n2"] == ()
 
 
-def show(cell: GridEngineCellAccess, jobs_of_qstat: bytes, *rows: str) -> None:
+def show(cell: GridEngineCellAccessSettings, jobs_of_qstat: bytes, *rows: str) -> None:
     """Let qstat print these jobs, and list these tasks on n1."""
     (Path(cell.binaries) / "jobs").write_bytes(jobs_of_qstat)
     (Path(cell.binaries) / "rows").write_bytes(job_list(queues=[queue("all.q@n1", *rows)]))
 
 
-def test_all_tasks_of_a_host_are_rescheduled_except_starting_and_ending_tasks(cell: GridEngineCellAccess) -> None:
+def test_all_tasks_of_a_host_are_rescheduled_except_starting_and_ending_tasks(
+    cell: GridEngineCellAccessSettings,
+) -> None:
     show(cell, jobs(job(1), job(2)), row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
 
     assert task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
     assert called(cell) == ["-rj 1.3", "-rj 2"]
 
 
-def test_no_task_is_rescheduled_beside_an_unmovable_task(cell: GridEngineCellAccess) -> None:
+def test_no_task_is_rescheduled_beside_an_unmovable_task(cell: GridEngineCellAccessSettings) -> None:
     show(cell, jobs(job(1)), row(1), row(2))
 
     assert not task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
@@ -195,7 +197,9 @@ def test_no_task_is_rescheduled_beside_an_unmovable_task(cell: GridEngineCellAcc
     [("r", True), ("Rr", True), ("dr", True), ("t", True), ("ds", True)]
     + [(one, False) for one in ("s", "S", "T", "hr", "Rs", "N", "P")],
 )
-def test_a_suspended_or_held_task_keeps_its_host(cell: GridEngineCellAccess, state: str, is_moved: bool) -> None:
+def test_a_suspended_or_held_task_keeps_its_host(
+    cell: GridEngineCellAccessSettings, state: str, is_moved: bool
+) -> None:
     show(cell, jobs(job(1), job(2)), row(1), row(2, state, slots=2))
 
     found = task_rescheduling.query_reschedulable_tasks(cell, ["n1"], NOW_S)["n1"]

@@ -14,17 +14,17 @@ from gridbridge.batch.gridengine.status import query_array_limits, query_request
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.batch.gridengine.cells import cell_of_scripts, fake_cell
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> GridEngineCellAccess:
+def cell(tmp_path: Path) -> GridEngineCellAccessSettings:
     """Return a cell whose qconf prints files of the same folder."""
     return cell_of_scripts(tmp_path, qconf=fake_cell("qconf_of_files"))
 
 
-def test_queue_settings_are_indexed_by_queue_name(cell: GridEngineCellAccess, tmp_path: Path) -> None:
+def test_queue_settings_are_indexed_by_queue_name(cell: GridEngineCellAccessSettings, tmp_path: Path) -> None:
     shown = "qname a.q\nslots 1,[n1=2]\n\nqname b.q\nslots 3\n"
     (tmp_path / "qconf.-sq").write_text(shown)
 
@@ -33,11 +33,11 @@ def test_queue_settings_are_indexed_by_queue_name(cell: GridEngineCellAccess, tm
     assert found == {"a.q": {"qname": "a.q", "slots": "1,[n1=2]"}, "b.q": {"qname": "b.q", "slots": "3"}}
 
 
-def test_a_cell_without_queues_has_no_queue_settings(cell: GridEngineCellAccess) -> None:
+def test_a_cell_without_queues_has_no_queue_settings(cell: GridEngineCellAccessSettings) -> None:
     assert cell_object_queries.query_queue_settings(cell) == {}
 
 
-def test_queues_without_printed_settings_are_a_failure(cell: GridEngineCellAccess, tmp_path: Path) -> None:
+def test_queues_without_printed_settings_are_a_failure(cell: GridEngineCellAccessSettings, tmp_path: Path) -> None:
     (tmp_path / "qconf.-sql").write_text("a.q\n")
 
     with pytest.raises(CommandFailed, match="No cluster queue"):
@@ -60,7 +60,7 @@ def test_queues_without_printed_settings_are_a_failure(cell: GridEngineCellAcces
     ],
 )
 def test_queue_limits_count_only_on_the_queues_single_host(
-    cell: GridEngineCellAccess, tmp_path: Path, queue: str, found: QueueJobAndUserRestrictions
+    cell: GridEngineCellAccessSettings, tmp_path: Path, queue: str, found: QueueJobAndUserRestrictions
 ) -> None:
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
@@ -82,7 +82,7 @@ def test_the_request_vocabulary_has_all_requestable_names(tmp_path: Path) -> Non
     assert len(asked) == len(set(asked))
 
 
-def cell_of_conf(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
+def cell_of_conf(folder: Path, said: str, status: int = 0) -> GridEngineCellAccessSettings:
     """Return a cell whose qconf prints `said` as the global configuration."""
     (folder / "said").write_text(said)
     return cell_of_scripts(folder, qconf=f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}')

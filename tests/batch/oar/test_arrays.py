@@ -4,14 +4,14 @@ from types import ModuleType
 
 import pytest
 
-from gridbridge.batch.oar import oar_commands, status, submit
-from gridbridge.batch.oar.oar_commands import Argv
+from gridbridge.batch.oar import oar_command_line_builders, status, submit
+from gridbridge.batch.oar.oar_command_line_builders import Argv
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.batch.oar.test_oar_output import answer, shown
 
-SERVER = OarServerAccess(timeout_s=15)
+SERVER = OarServerAccessSettings(timeout_s=15)
 NAME = "gc.alpha.12.3"
 OARDEL = "/usr/bin/oardel"
 KILLED_BEFORE = 6  # exit status of oardel for a job that was deleted before
@@ -40,7 +40,7 @@ class Frontend:
     def deleted(self) -> list[str]:
         return [argv[-1] for argv in self.argvs if OARDEL in argv]
 
-    def _run(self, _server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
+    def _run(self, _server: OarServerAccessSettings, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
         self.argvs.append(argv)
         if OARDEL in argv:
             return CompletedProgram(argv, KILLED_BEFORE if argv[-1] == self.ended else 0, b"", b"")
@@ -146,14 +146,16 @@ def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
 
 
 def test_resubmitted_jobs_are_queried_by_name_and_owner() -> None:
-    assert oar_commands.show_jobs_by_name_argv(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
+    assert oar_command_line_builders.show_jobs_by_name_argv(
+        SERVER, "gb.alpha.12.0.1", "o'x", oar_command_line_builders.LIVE_COPY
+    )[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
 
 
 def test_live_tasks_of_several_arrays_are_one_query() -> None:
-    assert oar_commands.show_live_array_tasks_argv(SERVER, "7", "12")[-1] == (
+    assert oar_command_line_builders.show_live_array_tasks_argv(SERVER, "7", "12")[-1] == (
         "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
     )
 

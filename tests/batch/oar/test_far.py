@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import oar_commands
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.batch.oar import oar_command_line_builders
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from tests.builders.programs import write_program
 
 ARRAY = "echo OAR_JOB_ID=12; echo OAR_ARRAY_ID=12"
@@ -24,13 +24,13 @@ class Frontend:
         person = pwd.getpwuid(os.getuid()).pw_name
         self.tell(bin_folder / "getent", f"echo {person}:x:0:0::{self.home}:/bin/sh")
         self.oarsub, self.oarstat = bin_folder / "oarsub", bin_folder / "oarstat"
-        self.server = OarServerAccess(binaries=str(bin_folder), timeout_s=5)
+        self.server = OarServerAccessSettings(binaries=str(bin_folder), timeout_s=5)
         self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(self.home)}
 
     def submit(self, says: str, script: bytes, size: int = -1, verb: str = "submit") -> tuple[int, str, list[str]]:
         self.tell(self.oarsub, says)
         count = str(len(script) if size < 0 else size)
-        argv = oar_commands.oar_frontend_script_argv(self.server, verb, count, str(self.oarsub))
+        argv = oar_command_line_builders.oar_frontend_script_argv(self.server, verb, count, str(self.oarsub))
         done = subprocess.run(argv, input=script, env=self.env, capture_output=True, check=False)
         return done.returncode, done.stdout.decode(), self.scripts()
 
@@ -76,7 +76,9 @@ def test_a_truncated_script_is_not_submitted(frontend: Frontend) -> None:
 @pytest.mark.parametrize(("status", "left"), [(0, []), (6, []), (2, ["job.12"])])
 def test_a_deleted_jobs_script_is_removed_if_oardel_succeeded(frontend: Frontend, status: int, left: list[str]) -> None:
     frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
-    argv = oar_commands.oar_frontend_script_argv(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
+    argv = oar_command_line_builders.oar_frontend_script_argv(
+        frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}"
+    )
     done = subprocess.run(argv, env=frontend.env, check=False)
 
     assert (done.returncode, frontend.scripts()) == (status, left)
@@ -139,7 +141,9 @@ def test_a_deleted_task_is_marked_as_ended_if_oardel_succeeded(frontend: Fronten
     begun = frontend.home / ".gridbridge" / "array.12.begun"
     (begun / "2").mkdir(parents=True)
     words = ("delete_tasks", "12 2 3", "/bin/sh", "-c", f"exit {status}")
-    done = subprocess.run(oar_commands.oar_frontend_script_argv(frontend.server, *words), env=frontend.env, check=False)
+    done = subprocess.run(
+        oar_command_line_builders.oar_frontend_script_argv(frontend.server, *words), env=frontend.env, check=False
+    )
 
     marks = ["2", "2.ended", "3", "3.ended"] if counted else ["2"]
     assert (done.returncode, sorted(path.name for path in begun.iterdir())) == (status, marks)

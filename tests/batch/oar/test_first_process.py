@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.oar import oar_command_line_builders
 from gridbridge.batch.oar.submit import oar_job_file_contents
 from gridbridge.model.job_request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
@@ -246,6 +246,6 @@ def test_a_task_that_oar_launches_twice_runs_once(node: Node) -> None:
 
 def test_an_alarm_ends_a_program_that_never_answers() -> None:
     began = time.monotonic()
-    done = subprocess.run([*oar_commands.LIMITED, "1", "/bin/sleep", "60"], check=False)
+    done = subprocess.run([*oar_command_line_builders.LIMITED, "1", "/bin/sleep", "60"], check=False)
 
     assert (done.returncode, time.monotonic() - began < 20) == (-signal.SIGALRM, True)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import oar_commands
+from gridbridge.batch.oar import oar_command_line_builders
 from gridbridge.batch.oar.oar_output_parser import parse_oar_job_end_and_usage
 from gridbridge.batch.oar.status import LISTENER
 from gridbridge.model.transfer_name import job_ids_in_pushed_report
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 
 LIMIT_S = 20
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -65,10 +65,12 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     """Submit a job as far.sh does; return the command line that OAR runs at the job's end."""
     place = tmp_path / home
     place.mkdir()
-    server = OarServerAccess(timeout_s=5, binaries=str(tmp_path), ends=str(path))
-    oarsub = (oar_commands.ENDED, "command")
+    server = OarServerAccessSettings(timeout_s=5, binaries=str(tmp_path), ends=str(path))
+    oarsub = (oar_command_line_builders.ENDED, "command")
     argv = list(
-        oar_commands.oar_frontend_script_argv(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path))
+        oar_command_line_builders.oar_frontend_script_argv(
+            server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path)
+        )
     )
     argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
     env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
@@ -97,8 +99,8 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     """Return job 12's usage as the service reads it; oarstat prints no job."""
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
-    server = OarServerAccess(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
-    argv = oar_commands.show_job_end_and_usage_argv(server, "12")
+    server = OarServerAccessSettings(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
+    argv = oar_command_line_builders.show_job_end_and_usage_argv(server, "12")
     return parse_oar_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 

@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from gridbridge.batch.oar import oar_output_parser, status
-from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_command_line_builders import BREAK, WHOLE
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell.program_runs import CompletedProgram
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
@@ -148,7 +148,7 @@ def test_only_usage_recorded_by_the_jobs_owner_counts(
 ) -> None:
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
     say(monkeypatch, answer(ended) + BREAK + told)
-    server = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
+    server = OarServerAccessSettings(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
     end = status.query_job_end(server, 13, str(ended["name"]))
 
     assert (end.exit_status, end.user_s, end.system_s) == (0, *expected)
@@ -228,7 +228,7 @@ def test_a_preempted_job_ends_unseen_unless_it_has_an_exit_status(code: int, exp
 
 def snapshot(monkeypatch: pytest.MonkeyPatch, answer: bytes, *wanted: int) -> ClusterSnapshot:
     say(monkeypatch, answer)
-    return status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", {*wanted})[0]
+    return status.query_cluster_snapshot(OarServerAccessSettings(timeout_s=15), "gamma", {*wanted})[0]
 
 
 def test_jobs_resubmitted_by_oar_are_listed_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +301,9 @@ def test_free_slots_and_offered_name_of_a_node_follow_its_state(
     say(monkeypatch, told)
 
     assert queues_of(told) == [("n1", letters, 0, 1, free)]
-    assert status.query_requestable_names(OarServerAccess(timeout_s=5)).node == ({"n1"} if is_offered else set())
+    assert status.query_requestable_names(OarServerAccessSettings(timeout_s=5)).node == (
+        {"n1"} if is_offered else set()
+    )
 
 
 def test_only_living_resources_of_a_node_count() -> None:
@@ -346,7 +348,7 @@ def test_a_failed_database_query_is_a_parse_error(monkeypatch: pytest.MonkeyPatc
     say(monkeypatch, status_of([resource(1, "n1")]), said)
 
     with pytest.raises(ParseError, match="execute failed"):
-        status.query_cluster_snapshot(OarServerAccess(timeout_s=15), "gamma", ())
+        status.query_cluster_snapshot(OarServerAccessSettings(timeout_s=15), "gamma", ())
 
 
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.program.status_and_why_reports import job_owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
 from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActNotDone
@@ -51,4 +51,4 @@ def test_a_home_cluster_that_does_not_show_requests_explains_no_submission(words
 
 def test_jobs_of_another_batch_system_are_changed_by_its_own_commands() -> None:
     with pytest.raises(RemoteJobActNotDone, match="gamma is of kind oar: use the commands of oar"):
-        job_alterer_of_cluster(OarServerAccess(timeout_s=15), "gamma")
+        job_alterer_of_cluster(OarServerAccessSettings(timeout_s=15), "gamma")

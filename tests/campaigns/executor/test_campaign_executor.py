@@ -20,7 +20,7 @@ from gridbridge.campaigns.executor import call_dispatcher, call_files
 from gridbridge.campaigns.executor.call_files import CallFolder
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
-from gridbridge.decisions.campaigns import failed_call_rules
+from gridbridge.decisions.campaigns import executor_call_failure_detection
 from gridbridge.errors import ConfigError, FileWritableByOthers
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
@@ -37,7 +37,7 @@ BOTH_WAYS = pytest.mark.parametrize("shares_files", [True, False], ids=["shared 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCallSite]:
     monkeypatch.setattr(call_dispatcher, "FAILURE_LOOK_S", 0.1)
-    monkeypatch.setattr(failed_call_rules, "LATE_FILES_S", 0.3)
+    monkeypatch.setattr(executor_call_failure_detection, "LATE_FILES_S", 0.3)
     with SimulatedCallSite(tmp_path, slots=3) as made:
         yield made
 

@@ -20,7 +20,7 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle_planning as cycle
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
-from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttemptOutcome

@@ -23,10 +23,10 @@ from tests.builders.campaigns import NOON, made_campaign, made_situation, site_f
 from tests.campaigns.cli.published_builder import make_shown_campaign
 
 BETA = (1, "beta")
-TERMS = campaign_cycle_plan.JobRatioInputs(
+TERMS = campaign_cycle_plan.TasksPerFreeSlotInputs(
     old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
 )
-RATIO = campaign_cycle_plan.JobRatioUpdate(
+RATIO = campaign_cycle_plan.TasksPerFreeSlotUpdate(
     campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3
 )
 

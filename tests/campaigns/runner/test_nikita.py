@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.nikita_queries import execute_cancel_requests
@@ -146,7 +146,7 @@ def test_nikita_queries_a_cluster_again_before_a_deletion(
     seen = replace(told_then, taken_at=site.now[0])
     sent = live_campaign_jobs_at(site.nikita.database, "beta")
     shared = query_result_to_share(
-        seen, sent, identify_cluster_query(configured_cluster_address(policy, "beta"), ()), site.now[0]
+        seen, sent, identify_cluster_query(configured_cluster_access(policy, "beta"), ()), site.now[0]
     )
     ClusterSnapshotSharing(site.nikita.database, Clock()).share_query_result("beta", shared)
     monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     campaign_capacity_by_cluster,
@@ -134,7 +134,7 @@ def test_the_sites_own_cluster_has_capacity_for_campaigns(own: dict[str, Cluster
     answers = {name: snapshot_of(name) for name in policy.clusters}
 
     assert campaign_capacity_by_cluster(policy, answers, {}, {}).keys() == {*own, "beta"}
-    assert [configured_cluster_address(policy, name).kind for name in own] == [one.kind for one in own.values()]
+    assert [configured_cluster_access(policy, name).kind for name in own] == [one.kind for one in own.values()]
 
 
 def stress_of(folder: Path, commands: str) -> dict[str, float]:

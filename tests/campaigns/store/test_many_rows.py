@@ -33,8 +33,8 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignPrologueOrEpilogueStart,
-    JobRatioInputs,
-    JobRatioUpdate,
+    TasksPerFreeSlotInputs,
+    TasksPerFreeSlotUpdate,
 )
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
@@ -227,7 +227,7 @@ TASKS = 2 * PORTION + 1
 ARRAY: ConfigKeyDescription = CampaignRunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = TaskAttemptOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a separate transaction
-TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
+TERMS = TasksPerFreeSlotInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1)
 
 
 class CountingStateFile(StateFile):
@@ -313,7 +313,9 @@ def test_deletion_marks_are_stored_and_removed_in_portions(database: CountingSta
 
 def test_job_ratios_are_stored_in_portions(database: CountingStateFile) -> None:
     predicted = [
-        JobRatioUpdate(campaign=n, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=1.0, submitted=1)
+        TasksPerFreeSlotUpdate(
+            campaign=n, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=1.0, submitted=1
+        )
         for n in range(TASKS)
     ]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import client_commands as gridengine
-from gridbridge.batch.oar import oar_commands as oar
+from gridbridge.batch.gridengine import sge_command_line_builders as gridengine
+from gridbridge.batch.oar import oar_command_line_builders as oar
 from gridbridge.campaigns.submission import jdl_reader, jdl_writer_and_task_files, site_admission_rules
 from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, NO_DMTCP
 from gridbridge.campaigns.submission.jdl_writer_and_task_files import campaign_to_jdl_table

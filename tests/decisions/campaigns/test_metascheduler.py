@@ -22,8 +22,8 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     FairShareInputs,
-    JobRatioInputs,
-    JobRatioUpdate,
+    TasksPerFreeSlotInputs,
+    TasksPerFreeSlotUpdate,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
@@ -160,9 +160,13 @@ def test_usage_of_campaigns_is_summed_by_user_project_or_group(by: FairShareUnit
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
-def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
-    terms = JobRatioInputs(old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0)
-    return JobRatioUpdate(campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0)
+def ratio(value: float, slots: float = 1.0) -> TasksPerFreeSlotUpdate:
+    terms = TasksPerFreeSlotInputs(
+        old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0
+    )
+    return TasksPerFreeSlotUpdate(
+        campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0
+    )
 
 
 def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:

@@ -23,8 +23,8 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignTaskCountsAtCluster,
     ClusterCapacityForCampaigns,
     JobRatio,
-    JobRatioInputs,
-    JobRatioUpdate,
+    TasksPerFreeSlotInputs,
+    TasksPerFreeSlotUpdate,
 )
 from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slots import at, campaign
@@ -63,7 +63,7 @@ def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
     return counts
 
 
-def _ratio(one: JobRatioUpdate) -> JobRatio:
+def _ratio(one: TasksPerFreeSlotUpdate) -> JobRatio:
     return JobRatio(campaign=one.campaign, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted)
 
 
@@ -145,11 +145,11 @@ SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
 )
 
 
-def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
+def terms(old: float, submitted: int, **other: Any) -> TasksPerFreeSlotInputs:
     """Return the inputs of a job ratio at a cluster of 16 slots, for tasks of one slot."""
     known: dict[str, Any] = {"slots": 1, "max_slots": 16, "free": 16}
     seen = known | {"running": 0, "waiting": 0, "allowed": 0} | other
-    return JobRatioInputs(old=old, submitted=submitted, **seen)
+    return TasksPerFreeSlotInputs(old=old, submitted=submitted, **seen)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,9 @@ def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
         (ADAPTIVE, terms(0.5, 10), 1),
     ],
 )
-def test_job_ratio_rules_follow_the_cigri_specification(law: JobRatioRule, seen: JobRatioInputs, ratio: float) -> None:
+def test_job_ratio_rules_follow_the_cigri_specification(
+    law: JobRatioRule, seen: TasksPerFreeSlotInputs, ratio: float
+) -> None:
     """With too many waiting tasks the ratio is (S - E) / S.
 
     The specification's lines about this rule are damaged.
@@ -203,7 +205,7 @@ def test_job_ratio_rules_follow_the_cigri_specification(law: JobRatioRule, seen:
         (terms(0.25, 5, waiting=5, slots=2), 1 / 16),
     ],
 )
-def test_the_measured_job_ratio_rule_keeps_the_last_good_ratio(seen: JobRatioInputs, ratio: float) -> None:
+def test_the_measured_job_ratio_rule_keeps_the_last_good_ratio(seen: TasksPerFreeSlotInputs, ratio: float) -> None:
     assert next_job_ratio(MEASURED, seen) == pytest.approx(ratio)
 
 
@@ -258,7 +260,7 @@ def test_the_flood_rate_limits_waiting_tasks_to_a_share_of_the_slots() -> None:
     fresh=st.integers(0, 3),
 )
 def test_a_job_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
-    known = JobRatioInputs(**seen)
+    known = TasksPerFreeSlotInputs(**seen)
     ratio = next_job_ratio(law, known)
 
     assert 0 <= ratio * known.slots <= (1 if law is MEASURED else MAX_RATIO) + 1e-9

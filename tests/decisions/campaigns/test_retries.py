@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     choose_clusters_retry_avoids,
     list_walltime_overrun_clusters,
     map_tasks_to_failed_clusters,

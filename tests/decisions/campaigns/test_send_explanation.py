@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
-    EventsChangedInCycle,
+    FailureEventsChangedInCycle,
 )
 from gridbridge.model.campaigns.file_server_load import FileServerRule, FileServerSituation
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
@@ -138,7 +138,7 @@ def test_tasks_sent_elsewhere_explain_an_unused_cluster() -> None:
 
 
 def test_an_event_of_the_same_cycle_explains_a_closed_cluster() -> None:
-    changes = EventsChangedInCycle(events=(bar(CampaignEventCode.SINK, None),))
+    changes = FailureEventsChangedInCycle(events=(bar(CampaignEventCode.SINK, None),))
 
     (told,) = explain_campaign_task_sends(seen(WANTED), CampaignCyclePlan(changes=changes))
 

@@ -14,7 +14,7 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     is_campaign_near_end,
     run_time_percentile_95_s,
 )
-from gridbridge.decisions.campaigns.task_retries_and_copies import (
+from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     assign_retry_numbers_above_attempts,
     group_attempts_by_task,
     mark_ended_attempts_as_copies,

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementTask,
-    PlacementTaskState,
-    RecentPlacementMoveTimes,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
+)
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = RebalanceSection()
@@ -22,7 +22,7 @@ HEAVY = [host("full", 0.9), host("mid", 0.5), host("low", 0.2)]
 LIGHT = [host("full", 0.8), host("mid", 0.6), host("low", 0.1)]
 
 
-def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **more: object) -> str:
+def one_to_low(task: RebalanceTask, *, hosts: list[RebalanceHost] = HEAVY, **more: object) -> str:
     """Return why the only task on host full is not moved to host low; empty if the task is moved."""
     jobs = more.pop("jobs", None)
     seen = snapshot(hosts, [task], jobs or [job(max_per_host=5)])  # type: ignore[arg-type]  # words
@@ -34,7 +34,7 @@ def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **mor
     return told.get((task.number, "low")) or told[task.number, ""]
 
 
-TASK = PlacementTask(job="one", number=1, live="full", size_bytes=100 * GB)
+TASK = RebalanceTask(job="one", number=1, live="full", size_bytes=100 * GB)
 
 
 def low(**change: object) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def low(**change: object) -> dict[str, Any]:
 
 
 def moved(**ago: timedelta) -> dict[str, Any]:
-    return {"recent": RecentPlacementMoveTimes(**{kind: {"low": NOW - time} for kind, time in ago.items()})}
+    return {"recent": RecentRebalanceMoveTimes(**{kind: {"low": NOW - time} for kind, time in ago.items()})}
 
 
 AHEAD = timedelta(days=-365)  # a clock was ahead
@@ -52,8 +52,8 @@ AHEAD = timedelta(days=-365)  # a clock was ahead
     ("task", "others", "reason"),
     [
         ({}, {}, ""),
-        ({"state": PlacementTaskState.RUNNING}, {}, "the task is running"),
-        ({"state": PlacementTaskState.UNKNOWN}, {}, "the task is in an unknown state"),
+        ({"state": RebalanceTaskState.RUNNING}, {}, "the task is running"),
+        ({"state": RebalanceTaskState.UNKNOWN}, {}, "the task is in an unknown state"),
         ({"replicas": ("low",)}, {}, "low has a copy of the task"),
         ({"size_bytes": GB // 20 - 1}, {}, "the copy is smaller than 0.05 GB"),
         ({"size_bytes": GB // 20}, {}, ""),
@@ -62,7 +62,7 @@ AHEAD = timedelta(days=-365)  # a clock was ahead
         ({}, {"jobs": [job(is_autobalanced=False)]}, "the owner wants the job to stay"),
         ({}, {"jobs": [job(max_per_host=0)]}, "low already has its share of the job's copies, 0"),
         ({}, low(is_read_only=True), "low is read-only"),
-        ({}, low(state=PlacementHostState.DISK_FULL), "low has a full disk"),
+        ({}, low(state=RebalanceHostState.DISK_FULL), "low has a full disk"),
         ({}, low(max_bytes=215 * GB, used_bytes=0), ""),
         ({}, low(max_bytes=400 * GB // 3 + 1, used_bytes=0), ""),
         ({}, low(max_bytes=120 * GB, used_bytes=0), "100 GB are more than 75% of what is free at low"),
@@ -183,7 +183,7 @@ def test_a_host_gives_tasks_away_if_its_free_disk_is_below_the_minimum_for_targe
     free: int, replicated: dict[str, datetime], moves: int
 ) -> None:
     places = [host("full", used_bytes=1010 * GB - free), host("mid", 0.95), host("low", 0.94)]
-    recent = RecentPlacementMoveTimes(replicated=replicated)
+    recent = RecentRebalanceMoveTimes(replicated=replicated)
     seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD], recent)
 
     assert moves == len(plan_host_balance(seen, "full", RULES).moves)
@@ -192,13 +192,13 @@ def test_a_host_gives_tasks_away_if_its_free_disk_is_below_the_minimum_for_targe
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        (PlacementTaskState.WAITING, "the snapshot lacks the task's job"),
-        (PlacementTaskState.RUNNING, "the task is running"),
-        (PlacementTaskState.MOVING, "the task is moving"),
-        (PlacementTaskState.UNKNOWN, "the task is in an unknown state"),
+        (RebalanceTaskState.WAITING, "the snapshot lacks the task's job"),
+        (RebalanceTaskState.RUNNING, "the task is running"),
+        (RebalanceTaskState.MOVING, "the task is moving"),
+        (RebalanceTaskState.UNKNOWN, "the task is in an unknown state"),
     ],
 )
-def test_a_task_whose_job_is_not_in_the_snapshot_is_not_moved(state: PlacementTaskState, why: str) -> None:
+def test_a_task_whose_job_is_not_in_the_snapshot_is_not_moved(state: RebalanceTaskState, why: str) -> None:
     advice = plan_host_balance(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
 
     assert ([], why) == (steps(advice), reasons(advice)[1, ""])

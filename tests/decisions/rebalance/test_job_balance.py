@@ -7,19 +7,19 @@ import pytest
 
 from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    RecentPlacementMoveTimes,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
+)
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = RebalanceSection()
 ABC = [host("a"), host("b"), host("c")]
-TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
+TASK = RebalanceTask(job="one", number=1, live="a", size_bytes=GB)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
     ids=["missing", "twice", "beside the live one", "unknown host", "too many", "no live one", "a live one nowhere"],
 )
 def test_a_round_that_repairs_a_job_does_not_spread_the_job(
-    task: PlacementTask, replicas: int, moves: list[tuple[str, int, str, str]]
+    task: RebalanceTask, replicas: int, moves: list[tuple[str, int, str, str]]
 ) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
     whole = [replace(each, replicas=("b",)) for each in uneven]
@@ -46,10 +46,10 @@ def test_a_round_that_repairs_a_job_does_not_spread_the_job(
     assert advice.sentence.startswith("job one is repaired first: ")
 
 
-LACKING: dict[str, tuple[PlacementTask, str]] = {
+LACKING: dict[str, tuple[RebalanceTask, str]] = {
     "no room for its replica": (replace(TASK, size_bytes=800 * GB), "800 GB are more than 75% of what is free at b"),
     "too many, and it runs": (
-        replace(TASK, replicas=("b", "c"), state=PlacementTaskState.RUNNING),
+        replace(TASK, replicas=("b", "c"), state=RebalanceTaskState.RUNNING),
         "the task is running",
     ),
     "no copy that is known": (replace(TASK, live="nowhere"), "no copy of the task can be read"),
@@ -57,7 +57,7 @@ LACKING: dict[str, tuple[PlacementTask, str]] = {
 
 
 @pytest.mark.parametrize(("task", "why"), LACKING.values(), ids=LACKING.keys())
-def test_a_job_that_can_not_be_repaired_is_not_spread_and_the_reason_is_reported(task: PlacementTask, why: str) -> None:
+def test_a_job_that_can_not_be_repaired_is_not_spread_and_the_reason_is_reported(task: RebalanceTask, why: str) -> None:
     uneven = [replace(each, number=each.number + 1) for each in tasks({"a": 9})]
     whole = [replace(each, replicas=("b",)) for each in uneven]
 
@@ -97,7 +97,7 @@ def test_a_host_with_many_used_slots_gets_tasks_only_if_its_free_slots_are_known
     ids=["fewest copies", "another zone"],
 )
 def test_a_new_replica_goes_to_another_zone_or_to_the_fewest_copies(
-    places: list[PlacementHost], copies: list[PlacementTask]
+    places: list[RebalanceHost], copies: list[RebalanceTask]
 ) -> None:
     """Each copy of the job adds `sibling_weight` to the host's load."""
     advice = plan_job_repair_or_spread(snapshot(places, copies, [job(replicas=1)]), "one", RULES)
@@ -139,7 +139,7 @@ def test_hosts_below_their_fair_share_get_tasks_from_the_hosts_with_the_most_tas
     ],
     ids=["disk", "slots"],
 )
-def test_a_heavily_loaded_host_with_exactly_its_fair_share_gives_one_task_away(places: list[PlacementHost]) -> None:
+def test_a_heavily_loaded_host_with_exactly_its_fair_share_gives_one_task_away(places: list[RebalanceHost]) -> None:
     found = steps(plan_job_repair_or_spread(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))
 
     assert [("live", 1, "a", "b")] == found
@@ -195,7 +195,7 @@ def test_an_administrators_request_moves_a_job_that_its_owner_excludes_from_auto
 
 
 def test_a_running_task_is_not_moved() -> None:
-    running = tasks({"a": 6}, state=PlacementTaskState.RUNNING)
+    running = tasks({"a": 6}, state=RebalanceTaskState.RUNNING)
 
     advice = plan_job_repair_or_spread(snapshot(ABC, running), "one", RULES)
 
@@ -204,14 +204,14 @@ def test_a_running_task_is_not_moved() -> None:
     assert "nothing can be moved" in advice.sentence
 
 
-@pytest.mark.parametrize("state", [PlacementTaskState.RUNNING, PlacementTaskState.MOVING, PlacementTaskState.UNKNOWN])
-def test_no_replica_becomes_the_main_copy_of_a_task_that_runs_or_moves(state: PlacementTaskState) -> None:
+@pytest.mark.parametrize("state", [RebalanceTaskState.RUNNING, RebalanceTaskState.MOVING, RebalanceTaskState.UNKNOWN])
+def test_no_replica_becomes_the_main_copy_of_a_task_that_runs_or_moves(state: RebalanceTaskState) -> None:
     task = replace(TASK, live="nowhere", replicas=("b", "c"), state=state)
 
     assert [] == steps(plan_job_repair_or_spread(snapshot(ABC, [task], [job(replicas=2)]), "one", RULES))
 
 
-def board(seen: PlacementSnapshot) -> ProjectedPlacement:
+def board(seen: RebalanceSnapshot) -> ProjectedPlacement:
     return ProjectedPlacement(seen, RULES)
 
 
@@ -292,8 +292,8 @@ def test_a_disk_whose_free_bytes_are_at_most_the_limit_is_full() -> None:
 
 def test_a_host_offers_only_half_of_its_free_bytes_right_after_a_replica() -> None:
     one = host("a", 0.5)
-    lately = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
-    long_ago = board(snapshot([one], recent=RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))
+    lately = board(snapshot([one], recent=RecentRebalanceMoveTimes(replicated={"a": NOW - timedelta(minutes=5)})))
+    long_ago = board(snapshot([one], recent=RecentRebalanceMoveTimes(replicated={"a": NOW - timedelta(minutes=15)})))
 
     assert (510 * GB, 255 * GB) == (lately.free_disk_bytes_at_host(one), lately.bytes_offered_to_copies(one))
     assert (510 * GB, 510 * GB) == (long_ago.free_disk_bytes_at_host(one), long_ago.bytes_offered_to_copies(one))

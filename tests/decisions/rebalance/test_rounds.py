@@ -14,32 +14,32 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
 )
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MAX_LISTED_REFUSALS, UNLISTED
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    RecentPlacementMoveTimes,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
+)
 from tests.decisions.rebalance.boards import DISK, GB, LATELY, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = RebalanceSection()
-DRAINED, OTHER = host("b", state=PlacementHostState.DRAIN), host("c", 0.2)
-WAITS = PlacementTask(job="one", number=1, live="b", size_bytes=GB)
-AT_A = PlacementTask(job="one", number=2, live="a", size_bytes=GB)
-HELD_UP: dict[str, tuple[PlacementHostState, PlacementTask]] = {
-    "its task runs": (PlacementHostState.DRAIN, replace(AT_A, state=PlacementTaskState.RUNNING)),
-    "its task is held": (PlacementHostState.DRAIN, replace(AT_A, state=PlacementTaskState.STAYING)),
-    "its task is lost": (PlacementHostState.DEAD, AT_A),
-    "its disk is full, and its task too large": (PlacementHostState.DISK_FULL, replace(AT_A, size_bytes=10_000 * GB)),
+DRAINED, OTHER = host("b", state=RebalanceHostState.DRAIN), host("c", 0.2)
+WAITS = RebalanceTask(job="one", number=1, live="b", size_bytes=GB)
+AT_A = RebalanceTask(job="one", number=2, live="a", size_bytes=GB)
+HELD_UP: dict[str, tuple[RebalanceHostState, RebalanceTask]] = {
+    "its task runs": (RebalanceHostState.DRAIN, replace(AT_A, state=RebalanceTaskState.RUNNING)),
+    "its task is held": (RebalanceHostState.DRAIN, replace(AT_A, state=RebalanceTaskState.STAYING)),
+    "its task is lost": (RebalanceHostState.DEAD, AT_A),
+    "its disk is full, and its task too large": (RebalanceHostState.DISK_FULL, replace(AT_A, size_bytes=10_000 * GB)),
 }
 
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
 def test_a_failed_host_without_movable_tasks_delays_neither_the_next_host_nor_balancing(
-    state: PlacementHostState, task: PlacementTask
+    state: RebalanceHostState, task: RebalanceTask
 ) -> None:
     first = host("a", state=state, used_bytes=1005 * GB)
     even = [first, host("c", 0.5), host("d", 0.5)]
@@ -108,7 +108,7 @@ def test_an_automatic_round_spreads_the_tasks_of_one_job(
         [host("c", active=0.9), host("d", active=0.1)],
         of,
         [replace(every[0], **wide), every[1]],
-        RecentPlacementMoveTimes(jobs=done),
+        RecentRebalanceMoveTimes(jobs=done),
     )
 
     advice = plan_automatic_round(seen, replace(RULES, level=level))
@@ -116,26 +116,26 @@ def test_an_automatic_round_spreads_the_tasks_of_one_job(
     assert {expected} == {move.job for move in advice.moves}
 
 
-def _seen(state: PlacementHostState, task: PlacementTask) -> PlacementSnapshot:
+def _seen(state: RebalanceHostState, task: RebalanceTask) -> RebalanceSnapshot:
     return snapshot([host("b", state=state), OTHER], [task])
 
 
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        (_seen(PlacementHostState.ALIVE, WAITS), ""),
-        (_seen(PlacementHostState.DRAIN, WAITS), "b is drained: "),
-        (_seen(PlacementHostState.DRAIN, replace(WAITS, live="c", replicas=("b",))), "b is drained: "),
-        (_seen(PlacementHostState.DRAIN, replace(WAITS, state=PlacementTaskState.RUNNING)), ""),
-        (_seen(PlacementHostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
-        (_seen(PlacementHostState.DEAD, WAITS), ""),
-        (_seen(PlacementHostState.DISK_FULL, WAITS), ""),
-        (_seen(PlacementHostState.ALIVE, replace(WAITS, state=PlacementTaskState.MOVING)), "1 task is being moved"),
+        (_seen(RebalanceHostState.ALIVE, WAITS), ""),
+        (_seen(RebalanceHostState.DRAIN, WAITS), "b is drained: "),
+        (_seen(RebalanceHostState.DRAIN, replace(WAITS, live="c", replicas=("b",))), "b is drained: "),
+        (_seen(RebalanceHostState.DRAIN, replace(WAITS, state=RebalanceTaskState.RUNNING)), ""),
+        (_seen(RebalanceHostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
+        (_seen(RebalanceHostState.DEAD, WAITS), ""),
+        (_seen(RebalanceHostState.DISK_FULL, WAITS), ""),
+        (_seen(RebalanceHostState.ALIVE, replace(WAITS, state=RebalanceTaskState.MOVING)), "1 task is being moved"),
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )
 def test_balancing_waits_for_running_moves_and_for_failed_hosts_with_waiting_tasks(
-    seen: PlacementSnapshot, why: str
+    seen: RebalanceSnapshot, why: str
 ) -> None:
     assert why_host_balancing_waits(seen).startswith(why)
     assert bool(why) == bool(why_host_balancing_waits(seen))
@@ -143,7 +143,7 @@ def test_balancing_waits_for_running_moves_and_for_failed_hosts_with_waiting_tas
 
 def test_a_host_counts_as_full_by_its_measured_free_bytes_not_by_its_state() -> None:
     """A host is full with at most 10 GB of free disk."""
-    full, roomy = host("a", 1.0), host("a", 0.5, state=PlacementHostState.DISK_FULL)
+    full, roomy = host("a", 1.0), host("a", 0.5, state=RebalanceHostState.DISK_FULL)
     others = [host("b", 0.2), host("c", 0.2)]
     few = tasks({"a": 3}, size=GB // 2)
 
@@ -154,34 +154,34 @@ def test_a_host_counts_as_full_by_its_measured_free_bytes_not_by_its_state() -> 
     assert "is full" not in later.sentence
 
 
-RUNNING = PlacementTaskState.RUNNING
+RUNNING = RebalanceTaskState.RUNNING
 
 
-class Passed(tuple[PlacementTask, ...]):
+class Passed(tuple[RebalanceTask, ...]):
     """A tuple of tasks that counts the iterations over all tasks."""
 
     passes = 0
 
-    def __iter__(self) -> Iterator[PlacementTask]:
+    def __iter__(self) -> Iterator[RebalanceTask]:
         type(self).passes += 1
         return super().__iter__()
 
 
-def passes(seen: PlacementSnapshot) -> int:
+def passes(seen: RebalanceSnapshot) -> int:
     Passed.passes = 0
     advice = plan_automatic_round(replace(seen, tasks=Passed(seen.tasks)), RULES)
     assert not advice.moves
     return Passed.passes
 
 
-def running_jobs(count: int) -> PlacementSnapshot:
+def running_jobs(count: int) -> RebalanceSnapshot:
     names = [f"job{number}" for number in range(count)]
     places = [host("a"), host("b")]
     return snapshot(places, [one for name in names for one in tasks({"a": 4}, name, state=RUNNING)])
 
 
-def drained(count: int) -> PlacementSnapshot:
-    places = [host(f"h{number}", state=PlacementHostState.DRAIN) for number in range(count)]
+def drained(count: int) -> RebalanceSnapshot:
+    places = [host(f"h{number}", state=RebalanceHostState.DRAIN) for number in range(count)]
     counts = {one.name: 1 for one in places}
     return snapshot([*places, host("z")], tasks(counts, state=RUNNING))
 
@@ -197,7 +197,7 @@ def test_the_number_of_passes_over_all_tasks_does_not_grow_with_the_failed_hosts
 def test_a_target_host_that_accepts_no_task_is_reported_once_per_job() -> None:
     """The target has just received a task, so the target would refuse every task of the job."""
     places = [host("a"), host("b")]
-    resting = RecentPlacementMoveTimes(hosts={"b": NOW})
+    resting = RecentRebalanceMoveTimes(hosts={"b": NOW})
 
     advice = plan_job_repair_or_spread(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
 
@@ -214,7 +214,7 @@ def test_the_plan_lists_at_most_a_fixed_number_of_refusals() -> None:
 
 
 def test_a_hosts_fair_share_counts_only_the_hosts_allowed_for_the_job() -> None:
-    places = [PlacementHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))]
+    places = [RebalanceHost(name=name, slots=slots) for name, slots in (("a", 8), ("b", 8), ("c", 4))]
     one = job(hosts=frozenset("ac"), last_run=LATELY)
 
     advice = plan_job_repair_or_spread(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)
@@ -222,9 +222,9 @@ def test_a_hosts_fair_share_counts_only_the_hosts_allowed_for_the_job() -> None:
     assert {"c"} == {move.target for move in advice.moves}
 
 
-DEAD = host("a", state=PlacementHostState.DEAD)
+DEAD = host("a", state=RebalanceHostState.DEAD)
 OTHERS = [host("b", 0.4), host("c", 0.2)]
-TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
+TASK = RebalanceTask(job="one", number=1, live="a", size_bytes=GB)
 
 
 def test_a_replica_becomes_the_main_copy_of_a_task_whose_host_is_dead() -> None:
@@ -240,12 +240,12 @@ EVACUATED = {
         ("replica", 1, "b", "c"),
     ),
     "a replica, from a copy that can be read": (
-        [DEAD, host("b", state=PlacementHostState.DEAD), host("c", 0.2), host("d", 0.3)],
+        [DEAD, host("b", state=RebalanceHostState.DEAD), host("c", 0.2), host("d", 0.3)],
         replace(TASK, live="b", replicas=("a", "c")),
         ("replica", 1, "c", "d"),
     ),
     "to disks of unknown sizes": (
-        [host("a", state=PlacementHostState.DRAIN, used_bytes=0), *(replace(one, max_bytes=0) for one in OTHERS)],
+        [host("a", state=RebalanceHostState.DRAIN, used_bytes=0), *(replace(one, max_bytes=0) for one in OTHERS)],
         replace(TASK, size_bytes=0),
         ("live", 1, "a", "b"),
     ),
@@ -254,7 +254,7 @@ EVACUATED = {
 
 @pytest.mark.parametrize(("places", "task", "step"), EVACUATED.values(), ids=EVACUATED)
 def test_the_copies_of_a_failed_host_are_made_again_on_other_hosts(
-    places: list[PlacementHost], task: PlacementTask, step: tuple[str, int, str, str]
+    places: list[RebalanceHost], task: RebalanceTask, step: tuple[str, int, str, str]
 ) -> None:
     seen = snapshot(places, [task], [job(replicas=len(task.replicas))])
 
@@ -262,7 +262,7 @@ def test_the_copies_of_a_failed_host_are_made_again_on_other_hosts(
 
 
 @pytest.mark.parametrize("lost", [TASK, replace(TASK, live="nowhere", replicas=("a",))], ids=["main copy", "replica"])
-def test_a_task_whose_only_copy_is_on_a_dead_host_is_reported_as_lost(lost: PlacementTask) -> None:
+def test_a_task_whose_only_copy_is_on_a_dead_host_is_reported_as_lost(lost: RebalanceTask) -> None:
     """A task without data starts on another host."""
     copies = [lost, replace(TASK, number=2, size_bytes=0)]
 
@@ -287,7 +287,7 @@ def test_an_evacuation_waits_while_a_down_host_may_hold_copies_of_the_same_tasks
 def test_an_evacuation_moves_the_smallest_tasks_first_and_at_most_six_at_once() -> None:
     copies = [replace(TASK, number=n, size_bytes=(20 - n) * GB) for n in range(1, 12)]
     copies = [replace(one, replicas=("b",)) for one in copies]
-    moving = PlacementTask(job="one", number=99, live="b", state=PlacementTaskState.MOVING)
+    moving = RebalanceTask(job="one", number=99, live="b", state=RebalanceTaskState.MOVING)
     seen = snapshot([DEAD, *OTHERS], [*copies, moving], [job(replicas=1)])
 
     found = steps(plan_host_evacuation(seen, "a", RULES))
@@ -296,7 +296,7 @@ def test_an_evacuation_moves_the_smallest_tasks_first_and_at_most_six_at_once() 
 
 
 def test_a_moving_task_of_a_dead_host_is_not_moved_again() -> None:
-    moving = replace(TASK, state=PlacementTaskState.MOVING, replicas=("b",))
+    moving = replace(TASK, state=RebalanceTaskState.MOVING, replicas=("b",))
 
     advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES)
 
@@ -305,7 +305,7 @@ def test_a_moving_task_of_a_dead_host_is_not_moved_again() -> None:
 
 
 def test_a_drained_host_is_evacuated_against_the_wish_of_the_jobs_owner() -> None:
-    places = [host("a", state=PlacementHostState.DRAIN), *OTHERS]
+    places = [host("a", state=RebalanceHostState.DRAIN), *OTHERS]
     seen = snapshot(places, tasks({"a": 8}), [job(is_autobalanced=False)])
 
     advice = plan_host_evacuation(seen, "a", RULES)
@@ -315,7 +315,7 @@ def test_a_drained_host_is_evacuated_against_the_wish_of_the_jobs_owner() -> Non
 
 
 def test_a_full_host_gives_away_at_most_two_tasks_at_once_until_enough_disk_is_free() -> None:
-    full = host("a", used_bytes=DISK - 5 * GB, state=PlacementHostState.DISK_FULL)
+    full = host("a", used_bytes=DISK - 5 * GB, state=RebalanceHostState.DISK_FULL)
 
     def given(size: int) -> int:
         seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=size * GB))
@@ -329,7 +329,7 @@ def test_a_full_host_gives_away_at_most_two_tasks_at_once_until_enough_disk_is_f
 
 
 def test_a_host_keeps_its_data_if_the_other_hosts_lack_room() -> None:
-    places = [host("a", 0.9, state=PlacementHostState.DRAIN), host("b", 0.8)]
+    places = [host("a", 0.9, state=RebalanceHostState.DRAIN), host("b", 0.8)]
 
     advice = plan_host_evacuation(snapshot(places, tasks({"a": 3})), "a", RULES)
 
@@ -337,7 +337,7 @@ def test_a_host_keeps_its_data_if_the_other_hosts_lack_room() -> None:
 
 
 def test_an_evacuation_reports_that_no_other_host_accepts_copies() -> None:
-    places = [host(name, state=PlacementHostState.DRAIN, is_shared=True) for name in "ab"]
+    places = [host(name, state=RebalanceHostState.DRAIN, is_shared=True) for name in "ab"]
     found = plan_host_evacuation(snapshot(places, [TASK]), "a", RULES)
 
     assert [] == steps(found)
@@ -347,9 +347,9 @@ def test_an_evacuation_reports_that_no_other_host_accepts_copies() -> None:
 
 def test_a_round_evacuates_dead_hosts_before_full_hosts_before_drained_hosts() -> None:
     dead, full, drained = (
-        host("d", state=PlacementHostState.DEAD),
-        host("f", used_bytes=DISK - 5 * GB, state=PlacementHostState.DISK_FULL),
-        host("n", state=PlacementHostState.DRAIN),
+        host("d", state=RebalanceHostState.DEAD),
+        host("f", used_bytes=DISK - 5 * GB, state=RebalanceHostState.DISK_FULL),
+        host("n", state=RebalanceHostState.DRAIN),
     )
     copies = tasks({"d": 1, "f": 1, "n": 1}, size=0)
 
@@ -361,7 +361,7 @@ def test_a_round_evacuates_dead_hosts_before_full_hosts_before_drained_hosts() -
 
 
 def test_a_round_begins_no_move_at_level_0_or_while_tasks_are_moving() -> None:
-    moving = [*tasks({"a": 9}), PlacementTask(job="one", number=99, state=PlacementTaskState.MOVING)]
+    moving = [*tasks({"a": 9}), RebalanceTask(job="one", number=99, state=RebalanceTaskState.MOVING)]
     places = [host(name) for name in "abc"]
 
     assert (
@@ -375,8 +375,8 @@ def test_a_round_begins_no_move_at_level_0_or_while_tasks_are_moving() -> None:
 
 
 def test_a_full_host_gives_away_no_more_tasks_because_of_a_recent_replica() -> None:
-    full = host("a", state=PlacementHostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
-    lately = RecentPlacementMoveTimes(replicated={"a": NOW - timedelta(minutes=1)})
+    full = host("a", state=RebalanceHostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
+    lately = RecentRebalanceMoveTimes(replicated={"a": NOW - timedelta(minutes=1)})
     seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)
 
     assert 1 == len(plan_host_evacuation(seen, "a", RULES).moves)

@@ -10,7 +10,7 @@ from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_af
 from gridbridge.decisions.rebalance.storage_area_rebalancing import (
     choose_next_replica_area,
     dataset_changes_for_moves,
-    datasets_as_placement_snapshot,
+    datasets_as_rebalance_snapshot,
     plan_dataset_rebalance_round,
 )
 from gridbridge.model.rebalance.datasets import (
@@ -20,8 +20,8 @@ from gridbridge.model.rebalance.datasets import (
     DelegatedDataset,
     ServiceReplicaAct,
 )
-from gridbridge.model.rebalance.placement_snapshot_and_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import RebalanceMovePlan
 from tests.decisions.rebalance.boards import reasons
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -52,11 +52,11 @@ def stored(
 
 
 def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> RebalanceMovePlan:
-    return plan_dataset_rebalance_round(datasets_as_placement_snapshot(seen, rules), rules)
+    return plan_dataset_rebalance_round(datasets_as_rebalance_snapshot(seen, rules), rules)
 
 
 def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
-    snapshot = datasets_as_placement_snapshot(seen, rules)
+    snapshot = datasets_as_rebalance_snapshot(seen, rules)
     found = dataset_changes_for_moves(snapshot, plan_dataset_rebalance_round(snapshot, rules).moves)
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
@@ -165,7 +165,7 @@ def test_a_replica_that_must_stay_in_a_drained_area_does_not_delay_other_dataset
 
 def test_balancing_disks_does_not_raise_the_highest_disk_usage() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
-    snapshot = datasets_as_placement_snapshot(seen, RULES)
+    snapshot = datasets_as_rebalance_snapshot(seen, RULES)
     known = {
         one.host: one for one in host_loads_before_after(snapshot, RULES, plan_dataset_rebalance_round(snapshot, RULES))
     }
@@ -226,7 +226,7 @@ def test_a_round_reports_the_datasets_that_are_lost_with_an_area() -> None:
     )
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
     told = "2 datasets have no other whole replica; originals may exist"
-    by_hand = plan_host_evacuation(datasets_as_placement_snapshot(lost, RULES), "c", RULES).sentence
+    by_hand = plan_host_evacuation(datasets_as_rebalance_snapshot(lost, RULES), "c", RULES).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence
     assert by_hand.startswith("c is lost: ")

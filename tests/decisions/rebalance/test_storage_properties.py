@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.storage_area_rebalancing import (
     dataset_changes_for_moves,
-    datasets_as_placement_snapshot,
+    datasets_as_rebalance_snapshot,
     plan_dataset_rebalance_round,
 )
 from gridbridge.model.rebalance.datasets import (
@@ -85,7 +85,7 @@ worlds = st.builds(
 
 
 def acts(seen: DatasetStorageSnapshot) -> tuple[ServiceReplicaAct, ...]:
-    snapshot = datasets_as_placement_snapshot(seen, RULES)
+    snapshot = datasets_as_rebalance_snapshot(seen, RULES)
     return dataset_changes_for_moves(snapshot, plan_dataset_rebalance_round(snapshot, RULES).moves)
 
 

@@ -1,4 +1,4 @@
-"""Tasks at clusters as hosts, jobs and tasks of a placement snapshot, and the second check of planned moves."""
+"""Tasks at clusters as hosts, jobs and tasks of a rebalance snapshot, and the second check of planned moves."""
 
 from dataclasses import replace
 
@@ -9,20 +9,20 @@ from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
     recheck_waiting_task_moves,
-    tasks_as_placement_snapshot,
+    tasks_as_rebalance_snapshot,
 )
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     CampaignTaskAtCluster,
-    PlacementMove,
-    PlacementMoveKind,
-    PlacementSnapshot,
+    RebalanceMove,
+    RebalanceMoveKind,
+    RebalanceSnapshot,
     TasksObservedAtClusters,
     TransferredTask,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.builders.campaigns import NOON, made_campaign
 
 RULES = RebalanceSection()
@@ -58,7 +58,7 @@ def gathered(**more: object) -> TasksObservedAtClusters:
 
 
 def moves(seen: TasksObservedAtClusters) -> list[tuple[int, str, str]]:
-    advice = plan_job_repair_or_spread(tasks_as_placement_snapshot(seen), "1", RULES)
+    advice = plan_job_repair_or_spread(tasks_as_rebalance_snapshot(seen), "1", RULES)
     return [(one.number, one.source, one.target) for one in advice.moves]
 
 
@@ -90,8 +90,8 @@ def test_a_parallel_task_takes_all_of_its_slots_at_the_target() -> None:
     transferred = gathered(answers=free, tasks=(), away=sent, reached=frozenset({"gamma"}))
 
     assert moves(seen) == [(0, "beta", "gamma")]
-    assert len(plan_job_repair_or_spread(tasks_as_placement_snapshot(transferred), "gb.beta.12", RULES).moves) == 1
-    assert checked(tasks_as_placement_snapshot(seen), MOVE, SECOND) == (1, ["gamma has room for no more tasks"])
+    assert len(plan_job_repair_or_spread(tasks_as_rebalance_snapshot(transferred), "gb.beta.12", RULES).moves) == 1
+    assert checked(tasks_as_rebalance_snapshot(seen), MOVE, SECOND) == (1, ["gamma has room for no more tasks"])
 
 
 NOWHERE: dict[str, dict[str, object]] = {
@@ -111,7 +111,7 @@ NOWHERE: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("more", NOWHERE.values(), ids=NOWHERE.keys())
 def test_no_task_is_moved_to_a_cluster_where_the_task_would_not_start(more: dict[str, object]) -> None:
     seen = gathered(**more)
-    known = {one.name for one in tasks_as_placement_snapshot(seen).jobs}
+    known = {one.name for one in tasks_as_rebalance_snapshot(seen).jobs}
 
     assert "1" not in known or moves(seen) == []
 
@@ -126,7 +126,7 @@ def test_a_campaign_of_type_test_is_not_rebalanced() -> None:
     """A test campaign has one task for each cluster."""
     seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=CampaignType.TEST),))
 
-    assert tasks_as_placement_snapshot(seen).jobs == ()
+    assert tasks_as_rebalance_snapshot(seen).jobs == ()
 
 
 @pytest.mark.parametrize("may_move", [True, False])
@@ -134,7 +134,7 @@ def test_automatic_rounds_move_a_campaigns_tasks_only_if_its_jdl_allows(may_move
     one = campaign(1, "beta", "gamma")
     seen = gathered(campaigns=(replace(one, jdl=replace(one.jdl, may_move=may_move)),))
 
-    advice = plan_host_balance(tasks_as_placement_snapshot(seen), "beta", RULES)
+    advice = plan_host_balance(tasks_as_rebalance_snapshot(seen), "beta", RULES)
 
     assert bool(advice.moves) is may_move
 
@@ -152,7 +152,7 @@ def test_a_recalled_task_reserves_its_slots_at_the_target_cluster(cluster: str, 
     )
     seen = gathered(answers={"beta": answer("beta", 0), "gamma": answer("gamma", free)}, tasks=(), away=(one,))
 
-    assert {host.name: host.room for host in tasks_as_placement_snapshot(seen).hosts}["gamma"] == room
+    assert {host.name: host.room for host in tasks_as_rebalance_snapshot(seen).hosts}["gamma"] == room
 
 
 def test_the_owners_of_transferred_tasks_take_turns_in_an_evacuation() -> None:
@@ -167,17 +167,17 @@ def test_the_owners_of_transferred_tasks_take_turns_in_an_evacuation() -> None:
         drained=frozenset({"beta"}),
     )  # fmt: skip
 
-    advice = plan_host_evacuation(tasks_as_placement_snapshot(seen), "beta", RULES)
+    advice = plan_host_evacuation(tasks_as_rebalance_snapshot(seen), "beta", RULES)
 
     assert len(advice.moves) == RULES.moves_from_failed
     assert "gb.alpha.99" in {one.job for one in advice.moves}
 
 
-MOVE = PlacementMove(kind=PlacementMoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
+MOVE = RebalanceMove(kind=RebalanceMoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
 SECOND = replace(MOVE, number=1)
 
 
-def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[str]]:
+def checked(now: RebalanceSnapshot, *wanted: RebalanceMove) -> tuple[int, list[str]]:
     found = recheck_waiting_task_moves(wanted or (MOVE,), now, RebalanceSection(), is_asked=False)
     return len(found.moves), [one.reason for one in found.dropped]
 
@@ -200,25 +200,25 @@ def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[s
 def test_a_planned_move_that_is_no_longer_valid_is_dropped_with_the_reason(
     seen: TasksObservedAtClusters, reason: str
 ) -> None:
-    assert checked(tasks_as_placement_snapshot(seen)) == (0, [reason])
+    assert checked(tasks_as_rebalance_snapshot(seen)) == (0, [reason])
 
 
 def test_valid_moves_are_kept_as_far_as_the_target_has_free_slots() -> None:
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
 
-    assert checked(tasks_as_placement_snapshot(gathered()), MOVE, SECOND) == (2, [])
-    assert checked(tasks_as_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND) == (
+    assert checked(tasks_as_rebalance_snapshot(gathered()), MOVE, SECOND) == (2, [])
+    assert checked(tasks_as_rebalance_snapshot(gathered(answers=one_free)), MOVE, SECOND) == (
         1,
         ["gamma has room for no more tasks"],
     )
-    copy = replace(MOVE, kind=PlacementMoveKind.REPLICA)
-    assert checked(tasks_as_placement_snapshot(gathered()), copy) == (0, ["only waiting tasks are moved"])
+    copy = replace(MOVE, kind=RebalanceMoveKind.REPLICA)
+    assert checked(tasks_as_rebalance_snapshot(gathered()), copy) == (0, ["only waiting tasks are moved"])
 
 
 def test_a_cluster_without_free_slot_is_refused_as_a_target_with_this_reason() -> None:
     """A fair share of 0 would not explain the refusal."""
     answers = {"beta": answer("beta", 0), "gamma": answer("gamma", 0)}
-    advice = plan_host_balance(tasks_as_placement_snapshot(gathered(answers=answers)), "beta", RULES)
+    advice = plan_host_balance(tasks_as_rebalance_snapshot(gathered(answers=answers)), "beta", RULES)
 
     assert advice.moves == ()
     assert "gamma has no free slot for the task" in {one.reason for one in advice.rejected}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_node_power_and_tags
-from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
+from gridbridge.batch.oar.oar_command_line_builders import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand_reader import encode_reachable_hosts
 from gridbridge.batch.oar.oar_node_membership import OarNodeMembership
 from gridbridge.batch.oar.oar_output_parser import MAY_REST

@@ -26,14 +26,14 @@ from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])
 settings = MachineBootstrapSection(
     steps="names people mounts execd", user="gridadm", key="/etc/gridlab/gridadm.key",
     people="alice bob", mounts="/etc/gridlab/mounts",
 )
-cell = GridEngineCellAccess(
+cell = GridEngineCellAccessSettings(
     root="/var/lib/gridengine", cell="alpha", qmaster_port="6444", execd_port="6445",
     binaries="/var/lib/gridengine/bin/lx-amd64", timeout_s=60,
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.oar.oar_commands import oarsub_property_condition
+from gridbridge.batch.oar.oar_command_line_builders import oarsub_property_condition
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import (
     first_task_parameter,

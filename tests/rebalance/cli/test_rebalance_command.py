@@ -15,15 +15,15 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementMove,
-    PlacementMoveKind,
-    PlacementSnapshot,
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceMove,
+    RebalanceMoveKind,
     RebalanceMovePlan,
+    RebalanceSnapshot,
     RejectedMove,
     ValidAndDroppedMoves,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.mover import rebalance_round_runner, service_account_and_policy
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs
@@ -144,10 +144,10 @@ def test_quiesce_prints_json(words: tuple[str, ...], is_quiesced: bool, monkeypa
 
 def test_an_applied_round_prints_the_numbers_of_made_and_dropped_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     moves = tuple(
-        PlacementMove(kind=PlacementMoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
+        RebalanceMove(kind=RebalanceMoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
         for number in (3, 4)
     )
-    seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
+    seen = RebalanceSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
     advice = RebalanceMovePlan(sentence="decided", moves=moves)
     planned = RebalancePlanWithInputs(snapshot=seen, rules=RebalanceSection(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="the task is running")
@@ -175,7 +175,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         *_: object, is_of_data: bool, is_acting: bool, **__: object
     ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
         begun.append(is_of_data)
-        seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
+        seen = RebalanceSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
         planned = RebalancePlanWithInputs(
             snapshot=seen, rules=RebalanceSection(), advice=RebalanceMovePlan(sentence="decided")
         )

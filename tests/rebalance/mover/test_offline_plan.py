@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementHost,
-    PlacementHostState,
-    PlacementJobOrDataset,
-    PlacementSnapshot,
-    PlacementTask,
-    PlacementTaskState,
-    RecentPlacementMoveTimes,
-)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
+    RebalanceHost,
+    RebalanceHostState,
+    RebalanceJobOrDataset,
+    RebalanceSnapshot,
+    RebalanceTask,
+    RebalanceTaskState,
+    RecentRebalanceMoveTimes,
+)
 from gridbridge.rebalance.mover import snapshot_file_plan
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalanceTargetKind
 from gridbridge.rebalance.mover.snapshot_file_plan import plan_from_snapshot_file
@@ -67,15 +67,15 @@ def test_every_key_of_a_snapshot_file_is_read(tmp_path: Path) -> None:
     path = told(tmp_path, hosts=[host], jobs=[job], tasks=[task | {"replicas": ["b"], "slots": 9}], recent=recent)
 
     ago_1h, ago_2h, ago_3h = (noon - timedelta(hours=hours) for hours in (1, 2, 3))
-    flags = {"is_up": False, "is_read_only": True, "state": PlacementHostState.DRAIN}
+    flags = {"is_up": False, "is_read_only": True, "state": RebalanceHostState.DRAIN}
     amounts = {"used_bytes": 1, "max_bytes": 2, "slots": 3, "mean_active": 0.4}
-    run = {"state": PlacementTaskState.RUNNING, "live": "a", "replicas": ("b",)}
-    assert plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
+    run = {"state": RebalanceTaskState.RUNNING, "live": "a", "replicas": ("b",)}
+    assert plan_from_snapshot_file(path).snapshot == RebalanceSnapshot(
         now=noon,
-        hosts=(PlacementHost(name="a", kind="tape", zone="x", **flags, **amounts),),
-        jobs=(PlacementJobOrDataset(name="j", is_autobalanced=False, replicas=5, last_run=ago_1h, max_per_host=6),),
-        tasks=(PlacementTask(job="j", number=7, size_bytes=8, slots=9, **run),),
-        recent=RecentPlacementMoveTimes(hosts={"a": ago_1h}, replicated={"a": ago_2h}, jobs={"j": ago_3h}),
+        hosts=(RebalanceHost(name="a", kind="tape", zone="x", **flags, **amounts),),
+        jobs=(RebalanceJobOrDataset(name="j", is_autobalanced=False, replicas=5, last_run=ago_1h, max_per_host=6),),
+        tasks=(RebalanceTask(job="j", number=7, size_bytes=8, slots=9, **run),),
+        recent=RecentRebalanceMoveTimes(hosts={"a": ago_1h}, replicated={"a": ago_2h}, jobs={"j": ago_3h}),
     )
 
 

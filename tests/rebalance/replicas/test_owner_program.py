@@ -18,7 +18,7 @@ from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.cli import main
 from gridbridge.decisions.rebalance.storage_area_rebalancing import (
-    datasets_as_placement_snapshot,
+    datasets_as_rebalance_snapshot,
     plan_dataset_rebalance_round,
 )
 from gridbridge.errors import GridbridgeError
@@ -106,7 +106,7 @@ def test_all_datasets_of_an_owner_with_many_datasets_leave_a_drained_area(
         drained=frozenset("a"),
     )
     rules = RebalanceSection(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = plan_dataset_rebalance_round(datasets_as_placement_snapshot(seen, rules), rules)
+    advice = plan_dataset_rebalance_round(datasets_as_rebalance_snapshot(seen, rules), rules)
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
     assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}

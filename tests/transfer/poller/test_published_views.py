@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.configured_cluster_addresses import configured_cluster_address
+from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
@@ -208,7 +208,7 @@ def test_a_drained_cluster_or_a_full_folder_has_closing_load_values_for_that_tim
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.publish_routes(frozenset())
     seen = ClusterSnapshot(cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0)
-    observers = {"beta": ClusterObserver("beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock())}
+    observers = {"beta": ClusterObserver("beta", configured_cluster_access(POLICY, "beta"), POLICY.poller, Clock())}
 
     def reported(full: str = "") -> str:
         views.publish_load_values({"beta": seen}, observers, full=full)

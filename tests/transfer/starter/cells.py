@@ -145,7 +145,7 @@ class Place:
     def change_record(self, **values: str) -> None:
         record = self.task().read_transfer_note()
         assert record
-        self.task().send_and_write_transfer_note(record.with_changes(**values))
+        self.task().report_transfer_to_service_and_save(record.with_changes(**values))
 
     def forget(self, note: str) -> None:
         """Remove a note of the task, as if a step was killed before it wrote the note."""

@@ -52,9 +52,12 @@ def test_script_writers_load_no_codec(read: str) -> None:
 @pytest.mark.parametrize(
     ("away", "other"),
     [
-        ("GridEngineCellAccess(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
-        ("OarServerAccess(timeout_s=1)", "gridengine"),
-        ("EmbeddedClusterAccess(folder='', python='', timeout_s=1)", "gridengine"),
+        (
+            "GridEngineCellAccessSettings(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)",
+            "oar",
+        ),
+        ("OarServerAccessSettings(timeout_s=1)", "gridengine"),
+        ("EmbeddedClusterAccessSettings(folder='', python='', timeout_s=1)", "gridengine"),
     ],
     ids=["gridengine", "oar", "embedded"],
 )

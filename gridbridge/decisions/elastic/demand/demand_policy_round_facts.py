@@ -23,7 +23,7 @@ class DemandPolicySituation:
     cell: CellPlacementRules
     instances_by_node: Mapping[str, list[CellQueueInstance]]  # only nodes whose tasks the cell reports
     removal_order: tuple[str, ...]  # node names; the first node is removed first
-    offers: tuple[new_nodes_each_pool_could_give.NewNodesOfPoolOrStandbyHosts, ...]
+    offers: tuple[new_nodes_each_pool_could_give.AddableNodesOfPoolOrStandbyHosts, ...]
     present: HostBlocks  # free capacity of hosts that accept tasks now
     arriving: HostBlocks  # free capacity of nodes that boot or join
     least: int

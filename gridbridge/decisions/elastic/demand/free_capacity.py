@@ -166,8 +166,8 @@ def _capacity_of_host(
 ) -> FreeHostCapacity:
     """Return a host's free capacity in the given queues; with `is_whole`, as if no task ran."""
     host = cell.hosts.get(name, CellExecutionHost(name=name))
-    asks_groups = cell.patterns or any(queue.varying for queue in cell.cell_configuration.queues.values())
-    groups = cell.cell_configuration.groups_of_host(name) if asks_groups else frozenset[str]()
+    asks_groups = cell.patterns or any(queue.varying for queue in cell.observed_cell_configuration.queues.values())
+    groups = cell.observed_cell_configuration.groups_of_host(name) if asks_groups else frozenset[str]()
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {instance.queue: instance.total if is_whole else instance.free_slots for instance in instances}
     queues = [instance.queue for instance in instances if free[instance.queue]]
@@ -188,7 +188,7 @@ def _capacity_of_host(
 def queue_free_slots_on_host(
     queue: str, free: int, cell: CellPlacementRules, groups: frozenset[str], host: str = ""
 ) -> QueueFreeSlotsOnHost:
-    cell_queue = cell.cell_configuration.queues.get(queue)
+    cell_queue = cell.observed_cell_configuration.queues.get(queue)
     if cell_queue is None:
         return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)
     on_host = cell_queue.with_values_of_host(host, groups)
@@ -197,7 +197,7 @@ def queue_free_slots_on_host(
         free=free,
         environments=on_host.environments,
         values=on_host.values,
-        amounts=parse_consumable_amounts(cell.cell_configuration.countable_consumables(on_host.values)),
+        amounts=parse_consumable_amounts(cell.observed_cell_configuration.countable_consumables(on_host.values)),
         is_batch=on_host.is_batch,
         access=on_host.access,
     )
@@ -236,7 +236,7 @@ def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | Non
     largest = dict[str, float]()
     for resource, amount in (pair for host in hosts for pair in parse_consumable_amounts(host.left)):
         largest[resource] = max(amount, largest.get(resource, 0.0))
-    groups = cell.cell_configuration.groups_of_host(name)
+    groups = cell.observed_cell_configuration.groups_of_host(name)
     return FreeHostCapacity(
         cell=cell,
         parts=tuple(queue_free_slots_on_host(queue, slots, cell, groups) for queue, slots in kind),

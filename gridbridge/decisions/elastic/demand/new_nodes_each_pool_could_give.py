@@ -24,7 +24,7 @@ AS_USUAL = ""  # pool name in a cluster without pools, whose new nodes resemble 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewNodesOfPoolOrStandbyHosts:
+class AddableNodesOfPoolOrStandbyHosts:
     name: str
     pool: NodePoolSection
     price: float
@@ -48,10 +48,10 @@ def offer_new_nodes_by_pool(
     pools: Mapping[str, NodePoolSection],
     demand: DemandPolicySection,
     usual: task_packing.FreeHostCapacity | None,
-) -> tuple[NewNodesOfPoolOrStandbyHosts, ...]:
+) -> tuple[AddableNodesOfPoolOrStandbyHosts, ...]:
     """Return the new nodes that each pool could give now; without pools, nodes like the present nodes."""
     if not pools and usual:
-        offer = NewNodesOfPoolOrStandbyHosts(
+        offer = AddableNodesOfPoolOrStandbyHosts(
             name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=usual, most=UNLIMITED
         )
         return (_drop_closed_queues_of_new_nodes(offer),)
@@ -59,7 +59,7 @@ def offer_new_nodes_by_pool(
     return tuple(sorted(unordered, key=lambda offer: (-offer.pool.priority, offer.slot_price, offer.name)))
 
 
-def _drop_closed_queues_of_new_nodes(offer: NewNodesOfPoolOrStandbyHosts) -> NewNodesOfPoolOrStandbyHosts:
+def _drop_closed_queues_of_new_nodes(offer: AddableNodesOfPoolOrStandbyHosts) -> AddableNodesOfPoolOrStandbyHosts:
     """Remove closed queues from an offer of new nodes; if no queue is left, the pool gives no node."""
     open_room = offer.room.without_closed_queues()
     if offer.room.parts and not open_room.parts:
@@ -69,8 +69,8 @@ def _drop_closed_queues_of_new_nodes(offer: NewNodesOfPoolOrStandbyHosts) -> New
 
 def _new_nodes_of_pool(
     name: str, pool: NodePoolSection, cell: task_packing.CellPlacementRules, demand: DemandPolicySection
-) -> NewNodesOfPoolOrStandbyHosts:
-    situation, layout = cell.situation, cell.cell_configuration
+) -> AddableNodesOfPoolOrStandbyHosts:
+    situation, layout = cell.situation, cell.observed_cell_configuration
     nodes_by_group = Counter(node.group for node in situation.nodes if node.pool == name and node.counts_towards_limits)
     host_groups = layout.add_enclosing_groups(frozenset(pool.hostgroups.split()))
     of_groups = (queue for queue in layout.queues.values() if host_groups.intersection(queue.hosts))
@@ -84,7 +84,7 @@ def _new_nodes_of_pool(
         most, hindrance = 0, BalancePlanReason.NO_SUCH_PLACE
     if not (layout.queues or queues):
         queues = (cell.queue,)
-    offer = NewNodesOfPoolOrStandbyHosts(
+    offer = AddableNodesOfPoolOrStandbyHosts(
         name=name,
         pool=pool,
         price=node_price_at_hour(pool, situation.local_now),
@@ -116,7 +116,7 @@ def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float
 def _capacity_of_new_node_of_pool(
     pool: NodePoolSection, queues: tuple[str, ...], host_groups: frozenset[str], cell: task_packing.CellPlacementRules
 ) -> task_packing.FreeHostCapacity:
-    known = cell.cell_configuration.resources
+    known = cell.observed_cell_configuration.resources
     texts = {known[name].name if name in known else name: text for name, text in pool.resources.items()}
     counted = {name for name in texts if name in known and known[name].counted is not ConsumableKind.NO}
     return task_packing.FreeHostCapacity(
@@ -133,12 +133,12 @@ def _capacity_of_new_node_of_pool(
 
 def offer_standby_hosts(
     rooms: Mapping[str, task_packing.FreeHostCapacity], situation: BalanceSituation
-) -> tuple[NewNodesOfPoolOrStandbyHosts, ...]:
+) -> tuple[AddableNodesOfPoolOrStandbyHosts, ...]:
     """Return the site's own powered-off hosts, at no price, grouped by equal capacity."""
     asleep = ((rooms[name].without_closed_queues(), (name,)) for name in situation.standby or () if name in rooms)
     alike = task_packing.merge_hosts_of_equal_capacity((room, names) for room, names in asleep if room.parts)
     return tuple(
-        NewNodesOfPoolOrStandbyHosts(
+        AddableNodesOfPoolOrStandbyHosts(
             name=f"{STANDBY}{index:06}", pool=NodePoolSection(), price=0.0, room=room, most=len(names), hosts=names
         )
         for index, (room, names) in enumerate(alike)
@@ -147,7 +147,7 @@ def offer_standby_hosts(
 
 def why_no_new_node_could_run_task(
     need: DemandTaskRequirement,
-    offers: Sequence[NewNodesOfPoolOrStandbyHosts],
+    offers: Sequence[AddableNodesOfPoolOrStandbyHosts],
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> NodeAddOrRemoveRefusal | None:
     """Return why no new node could run a task; None if one could. `rooms`: present hosts as if empty."""
@@ -175,7 +175,7 @@ ORDER = (
 
 def _does_task_fit_with_more_nodes_of_pool(
     need: DemandTaskRequirement,
-    offer: NewNodesOfPoolOrStandbyHosts,
+    offer: AddableNodesOfPoolOrStandbyHosts,
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> bool:
     pieces_each, pool = _pieces_of_one_task_fitting_host(need, offer.room), offer.pool
@@ -199,7 +199,7 @@ def _refusals_for_what_host_lacks(
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     parts = [part for part in room.parts if task_packing.queue_accepts_task(need, part, room)]
     if not parts:
-        yield _refusal_of_all_queues(need, room)
+        yield _refusal_of_new_node_queues(need, room)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
         cause = NodeAddOrRemoveRefusalCause.TOO_WIDE
@@ -217,9 +217,11 @@ def _refusals_for_what_host_lacks(
         yield NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_VALUE, name=name, wanted=text)
 
 
-def _refusal_of_all_queues(need: DemandTaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
+def _refusal_of_new_node_queues(
+    need: DemandTaskRequirement, room: task_packing.FreeHostCapacity
+) -> NodeAddOrRemoveRefusal:
     """Return a refusal that names the user or project that a queue refuses, or the unmet queue requests."""
-    anybodys, lists = replace(need, identity=ANYBODY), room.cell.cell_configuration.user_lists
+    anybodys, lists = replace(need, identity=ANYBODY), room.cell.observed_cell_configuration.user_lists
     open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))
     if excluded := next((part.access.refused_user_or_project(need.identity, lists) for part in open_to_others), ""):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted=excluded)

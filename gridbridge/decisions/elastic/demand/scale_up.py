@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic.demand import task_packing
 from gridbridge.decisions.elastic.demand.demand_policy_round_facts import DemandPolicySituation
-from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import UNLIMITED, NewNodesOfPoolOrStandbyHosts
+from gridbridge.decisions.elastic.demand.new_nodes_each_pool_could_give import (
+    UNLIMITED,
+    AddableNodesOfPoolOrStandbyHosts,
+)
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
 from gridbridge.decisions.elastic.demand.task_requirements import DemandTaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
@@ -75,7 +78,7 @@ class ChosenNewNodes:
 
     limits: NewNodeLimits
     blocks: task_packing.HostBlocks
-    offers: Sequence[NewNodesOfPoolOrStandbyHosts]
+    offers: Sequence[AddableNodesOfPoolOrStandbyHosts]
     woken: tuple[str, ...] = ()
     # {pool: node group of each chosen new node}
     bought: dict[str, list[str]] = field(default_factory=dict)
@@ -86,7 +89,7 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
     """Wake hosts, then plan new nodes of the best pools; return the number of tasks without a node."""
     tasks -= _plan_host_wakes(need, tasks, progress)
 
-    def rank(offer: NewNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
+    def rank(offer: AddableNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
         return -offer.pool.priority, offer.slot_price, offer.pool.spot, _idle_slot_share(need, tasks, offer), offer.name
 
     for offer in sorted(_pools_whose_new_nodes_fit_task(need, progress), key=rank):
@@ -95,7 +98,7 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
     return tasks
 
 
-def _idle_slot_share(need: DemandTaskRequirement, tasks: int, offer: NewNodesOfPoolOrStandbyHosts) -> float:
+def _idle_slot_share(need: DemandTaskRequirement, tasks: int, offer: AddableNodesOfPoolOrStandbyHosts) -> float:
     """Return the share (0 to 1) of slots that stay unused if the tasks run on new nodes of the pool."""
     pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
@@ -125,7 +128,7 @@ def refuse_task_that_needs_too_many_nodes(
 
 def _pools_whose_new_nodes_fit_task(
     need: DemandTaskRequirement, progress: ChosenNewNodes
-) -> Iterator[NewNodesOfPoolOrStandbyHosts]:
+) -> Iterator[AddableNodesOfPoolOrStandbyHosts]:
     """Yield the pools whose new nodes could run a task, or would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
@@ -138,7 +141,7 @@ def _does_any_task_part_fit_host(need: DemandTaskRequirement, room: task_packing
 
 
 def _requirement_by_parallel_environment(
-    need: DemandTaskRequirement, offer: NewNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
+    need: DemandTaskRequirement, offer: AddableNodesOfPoolOrStandbyHosts, progress: ChosenNewNodes
 ) -> list[DemandTaskRequirement]:
     """Return the requirement for each parallel environment; the environment with the most room is first."""
     choices = task_packing.split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
@@ -190,7 +193,7 @@ def _record_woken_standby_hosts(
 
 
 def _add_nodes_of_pool(
-    offer: NewNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes
+    offer: AddableNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, tasks: int, progress: ChosenNewNodes
 ) -> int:
     """Add nodes of one pool; return how many tasks have room on the added nodes."""
     if offer.hindrance is not None:
@@ -204,7 +207,7 @@ def _add_nodes_of_pool(
 
 
 def _node_groups_with_room_for_task(
-    offer: NewNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, progress: ChosenNewNodes
+    offer: AddableNodesOfPoolOrStandbyHosts, need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> list[tuple[str, int]]:
     """Return the node groups for a task, present groups first, and how many nodes each group may get."""
     span = offer.pool.span
@@ -220,7 +223,7 @@ def _node_groups_with_room_for_task(
 
 
 def _add_new_nodes_to_node_group(
-    offer: NewNodesOfPoolOrStandbyHosts,
+    offer: AddableNodesOfPoolOrStandbyHosts,
     group: str,
     room_for: int,
     need: DemandTaskRequirement,
@@ -245,7 +248,7 @@ def _add_new_nodes_to_node_group(
 
 
 def _largest_number_of_new_nodes_in_group(
-    offer: NewNodesOfPoolOrStandbyHosts,
+    offer: AddableNodesOfPoolOrStandbyHosts,
     group: str,
     room_for: int,
     need: DemandTaskRequirement,
@@ -267,7 +270,7 @@ def _shareable_standby_hosts(
 
 
 def _fewest_new_nodes_for_tasks(
-    offer: NewNodesOfPoolOrStandbyHosts,
+    offer: AddableNodesOfPoolOrStandbyHosts,
     group: str,
     need: DemandTaskRequirement,
     tasks: int,
@@ -303,7 +306,7 @@ def _task_pieces_per_host(need: DemandTaskRequirement, room: task_packing.FreeHo
 
 
 def _append_new_nodes(
-    blocks: task_packing.HostBlocks, offer: NewNodesOfPoolOrStandbyHosts, group: str, nodes: int, first: int = 0
+    blocks: task_packing.HostBlocks, offer: AddableNodesOfPoolOrStandbyHosts, group: str, nodes: int, first: int = 0
 ) -> task_packing.HostBlocks:
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return task_packing.merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

@@ -53,7 +53,7 @@ class CellPlacementRules:
     widest: int  # largest number of slots that a queue has on one host
 
     @property
-    def cell_configuration(self) -> grid_engine_cell.CellConfiguration:
+    def observed_cell_configuration(self) -> grid_engine_cell.CellConfiguration:
         return self.situation.layout
 
 
@@ -168,7 +168,7 @@ def queue_accepts_task(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, 
         return True
     if need.environments.isdisjoint(part.environments) if need.pe else not part.is_batch:
         return False
-    layout, own = room.cell.cell_configuration, dict(part.values)
+    layout, own = room.cell.observed_cell_configuration, dict(part.values)
     if part.access.refused_user_or_project(need.identity, layout.user_lists):
         return False
     resources = (layout.resources.get(name) for name in own if name not in need.asked)
@@ -181,7 +181,10 @@ def _do_task_requests_allow_queue(need: DemandTaskRequirement, queue: str, room:
     if not all(request_expression_matches(expression, (queue,)) for expression in need.qname_queue_expressions):
         return False
     if not need.queues:
-        return bool(room.cell.cell_configuration.queues or need.qname_queue_expressions) or queue == room.cell.queue
+        return (
+            bool(room.cell.observed_cell_configuration.queues or need.qname_queue_expressions)
+            or queue == room.cell.queue
+        )
     return any(
         fnmatchcase(queue, name) and (not at or host in room.tags)
         for name, at, host in (expression.partition("@") for expression in need.queues)

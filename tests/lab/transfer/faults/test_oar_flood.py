@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.batch.oar import oar_server_query_commands
 from gridbridge.batch.oar.oar_output_parser import split_combined_oar_answer
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
 
@@ -45,7 +45,7 @@ def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 
 
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
-    server = OarServerAccess(timeout_s=LIMIT_S)
+    server = OarServerAccessSettings(timeout_s=LIMIT_S)
     asked = (
         oar_server_query_commands.oar_status_query_argv(server, (), ()),
         oar_server_query_commands.oar_demand_query_argv(server),

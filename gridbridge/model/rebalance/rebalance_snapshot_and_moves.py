@@ -31,7 +31,7 @@ def past_moment_or_never(at: datetime, now: datetime) -> datetime:
     return at if at <= now + AHEAD else NEVER
 
 
-class PlacementHostState(StrEnum):
+class RebalanceHostState(StrEnum):
     """The state of a host, set by an administrator or observed by the service."""
 
     ALIVE = "alive"
@@ -42,7 +42,7 @@ class PlacementHostState(StrEnum):
     UNKNOWN = "unknown"  # the state is not recognised; the host gets no new tasks or replicas
 
 
-class PlacementTaskState(StrEnum):
+class RebalanceTaskState(StrEnum):
     """The state of a task; only waiting tasks are moved."""
 
     WAITING = "waiting"
@@ -64,14 +64,14 @@ class TaskNotMovedReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementHost:
+class RebalanceHost:
     """A host, cluster or storage area; rebalancing compares only hosts of the same kind."""
 
     name: str
     kind: str = ""
     is_up: bool = True
     is_read_only: bool = False
-    state: PlacementHostState = PlacementHostState.ALIVE
+    state: RebalanceHostState = RebalanceHostState.ALIVE
     used_bytes: int = 0
     max_bytes: int = 0
     slots: int = 1
@@ -94,11 +94,11 @@ class PlacementHost:
     @property
     def is_live(self) -> bool:
         """Whether the host is usable: up, and not dead, drained, disabled or in an unknown state."""
-        return self.is_up and self.state in (PlacementHostState.ALIVE, PlacementHostState.DISK_FULL)
+        return self.is_up and self.state in (RebalanceHostState.ALIVE, RebalanceHostState.DISK_FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementJobOrDataset:
+class RebalanceJobOrDataset:
     """A job to rebalance: a campaign, a transferred array job, or a dataset."""
 
     name: str
@@ -115,11 +115,11 @@ class PlacementJobOrDataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementTask:
+class RebalanceTask:
     job: str
     number: int
     size_bytes: int = 0
-    state: PlacementTaskState = PlacementTaskState.WAITING
+    state: RebalanceTaskState = RebalanceTaskState.WAITING
     live: str = ""  # host of the main copy; empty: there is no main copy
     replicas: tuple[str, ...] = ()  # hosts of the other replicas, sorted by name
     spoilt: tuple[str, ...] = ()  # hosts of damaged or replaced replicas
@@ -144,7 +144,7 @@ class PlacementTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentPlacementMoveTimes:
+class RecentRebalanceMoveTimes:
     """The times of the last moves to each host, and of the last rebalancing of each job."""
 
     hosts: Mapping[str, datetime] = field(default_factory=dict)  # when each host last got a task
@@ -153,14 +153,14 @@ class RecentPlacementMoveTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementSnapshot:
+class RebalanceSnapshot:
     """Hosts, jobs, tasks and recent moves at one moment: the input of every plan."""
 
     now: datetime
-    hosts: tuple[PlacementHost, ...] = ()
-    jobs: tuple[PlacementJobOrDataset, ...] = ()
-    tasks: tuple[PlacementTask, ...] = ()
-    recent: RecentPlacementMoveTimes = RecentPlacementMoveTimes()
+    hosts: tuple[RebalanceHost, ...] = ()
+    jobs: tuple[RebalanceJobOrDataset, ...] = ()
+    tasks: tuple[RebalanceTask, ...] = ()
+    recent: RecentRebalanceMoveTimes = RecentRebalanceMoveTimes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,18 +218,18 @@ class TasksObservedAtClusters:
     closed: frozenset[tuple[int, str]] = frozenset()  # pairs of a campaign and a cluster closed to it
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()
-    recent: RecentPlacementMoveTimes = field(default_factory=RecentPlacementMoveTimes)
+    recent: RecentRebalanceMoveTimes = field(default_factory=RecentRebalanceMoveTimes)
 
 
-class PlacementMoveKind(StrEnum):
+class RebalanceMoveKind(StrEnum):
     LIVE = "live"  # the main copy moves to `target`, or the replica at `target` becomes the main copy
     REPLICA = "replica"  # a replica moves to `target`, or a new replica is copied from `source`
     DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementMove:
-    kind: PlacementMoveKind
+class RebalanceMove:
+    kind: RebalanceMoveKind
     job: str
     number: int
     source: str
@@ -248,7 +248,7 @@ class RejectedMove:
 class ValidAndDroppedMoves:
     """A plan's valid and dropped moves, after a new query of the clusters."""
 
-    moves: tuple[PlacementMove, ...] = ()
+    moves: tuple[RebalanceMove, ...] = ()
     dropped: tuple[RejectedMove, ...] = ()
 
 
@@ -256,7 +256,7 @@ class ValidAndDroppedMoves:
 class RebalanceMovePlan:
     """The moves that rebalancing plans; each move is checked again before execution."""
 
-    moves: tuple[PlacementMove, ...] = ()
+    moves: tuple[RebalanceMove, ...] = ()
     rejected: tuple[RejectedMove, ...] = ()
     sentence: str
 

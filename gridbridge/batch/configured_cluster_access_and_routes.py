@@ -1,4 +1,4 @@
-"""Converts the configuration into cluster addresses for adapters and routes for starters."""
+"""Converts the configuration into access settings for adapters and routes for starters."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ from gridbridge.model.transfer.transfer_config_sections import AnyRule, JobIdVar
 from gridbridge.shell import ssh
 
 
-def configured_cluster_address(policy: Policy, name: str) -> transfer_route.Away:
+def configured_cluster_access(policy: Policy, name: str) -> transfer_route.Away:
     if name not in policy.clusters:  # an administrator may have removed the cluster's section
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     cluster = policy.clusters[name]
@@ -33,10 +33,10 @@ def configured_cluster_address(policy: Policy, name: str) -> transfer_route.Away
     return transfer_route.access_to_cluster(settings, cluster.command_timeout_s, login)
 
 
-def configured_home_address(policy: Policy, name: str) -> transfer_route.Home:
-    """Return the address of a home cluster: a configured Grid Engine or embedded cluster."""
+def configured_home_cluster_access(policy: Policy, name: str) -> transfer_route.Home:
+    """Return the access settings of a home cluster: a configured Grid Engine or embedded cluster."""
     return cast(
-        "transfer_route.Home", configured_cluster_address(policy, name)
+        "transfer_route.Home", configured_cluster_access(policy, name)
     )  # no OAR server gets here, because callers check policy.why_no_queues first
 
 
@@ -113,7 +113,7 @@ def _format_claim_settings(policy: Policy, cluster: ClusterSection) -> str:
 
 
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    from gridbridge.batch.batch_adapter_table import ADAPTERS  # imports all adapters; addresses alone need none
+    from gridbridge.batch.batch_adapter_table import ADAPTERS  # imports all adapters; access settings need none
 
     rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
     asks = own.asks if own else QueueDefaultRequests()  # the queue may have been removed from gridbridge.toml

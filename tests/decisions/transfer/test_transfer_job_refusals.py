@@ -9,7 +9,7 @@ from gridbridge.decisions.transfer.refused_job_stay_home_request import (
     rerun_policy_by_home_queues,
     stay_home_request_changes,
 )
-from gridbridge.decisions.transfer.transfer_queue_admission import (
+from gridbridge.decisions.transfer.transfer_job_refusal_reasons import (
     find_local_only_queues,
     why_cluster_refuses_owner,
     why_queue_refuses_job,

@@ -11,7 +11,7 @@ from gridbridge.model.job_request import (
     is_home_only_resource,
     split_property_and_sql_relation,
 )
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell.program_runs import quote_for_sh
 
 Argv = tuple[str, ...]
@@ -36,7 +36,7 @@ OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
 LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # SQL condition for live jobs that replace an ended job
 
 
-def submit_held_job_argv(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
+def submit_held_job_argv(server: OarServerAccessSettings, spec: JobSpec, size: int) -> Argv:
     """Build the command that submits a held job; the script on standard input has `size` bytes."""
     program, *words = oarsub_argv(server, spec)
     argv = time_limited_oar_argv(server, program.rpartition("/")[2], *words)
@@ -44,7 +44,7 @@ def submit_held_job_argv(server: OarServerAccess, spec: JobSpec, size: int) -> A
     return oar_frontend_script_argv(server, verb, str(size), *argv, ends=server.ends)
 
 
-def oarsub_argv(server: OarServerAccess, spec: JobSpec) -> Argv:
+def oarsub_argv(server: OarServerAccessSettings, spec: JobSpec) -> Argv:
     """Build the command line of oarsub.
 
     OAR pastes name and directory unquoted into Perl and SQL: the name is a transfer's, the script does the cd.
@@ -144,38 +144,38 @@ def quote_for_sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def show_nodes_argv(server: OarServerAccess) -> Argv:
+def show_nodes_argv(server: OarServerAccessSettings) -> Argv:
     return time_limited_oar_argv(server, "oarnodes", "-J")
 
 
-def show_job_argv(server: OarServerAccess, job: str) -> Argv:
+def show_job_argv(server: OarServerAccessSettings, job: str) -> Argv:
     """Build the command that shows one job, even an ended job."""
     return time_limited_oar_argv(server, "oarstat", "-f", "-J", "-j", job)
 
 
-def show_job_end_and_usage_argv(server: OarServerAccess, job: str) -> Argv:
+def show_job_end_and_usage_argv(server: OarServerAccessSettings, job: str) -> Argv:
     show, folder = (" ".join(map(quote_for_sh, show_job_argv(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
         used = " ".join(map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
     return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
-def show_jobs_by_name_argv(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
+def show_jobs_by_name_argv(server: OarServerAccessSettings, name: str, owner: str, condition: str) -> Argv:
     """Build the command that shows a user's jobs that have a given name and meet an SQL condition."""
     own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
     return show_jobs_by_sql_argv(server, f"{own_jobs} AND {condition}")
 
 
-def show_jobs_by_sql_argv(server: OarServerAccess, condition: str) -> Argv:
+def show_jobs_by_sql_argv(server: OarServerAccessSettings, condition: str) -> Argv:
     return time_limited_oar_argv(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_live_array_tasks_argv(server: OarServerAccess, *arrays: str) -> Argv:
+def show_live_array_tasks_argv(server: OarServerAccessSettings, *arrays: str) -> Argv:
     numbers = ", ".join(str(int(array)) for array in arrays)
     return show_jobs_by_sql_argv(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
 
 
-def show_ended_array_tasks_argv(server: OarServerAccess, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
+def show_ended_array_tasks_argv(server: OarServerAccessSettings, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
@@ -191,14 +191,16 @@ def _is_property_name(name: str) -> bool:
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 
-def oar_frontend_script_argv(server: OarServerAccess, verb: str, about: str, *words: str, ends: str = "") -> Argv:
+def oar_frontend_script_argv(
+    server: OarServerAccessSettings, verb: str, about: str, *words: str, ends: str = ""
+) -> Argv:
     """Build the command that runs a verb of far.sh on OAR's frontend, with a command line of OAR."""
     oarstat = f"{server.binaries}/oarstat"
     with open(FAR, encoding="ascii") as body:
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def time_limited_oar_argv(server: OarServerAccess, program: str, *words: str) -> Argv:
+def time_limited_oar_argv(server: OarServerAccessSettings, program: str, *words: str) -> Argv:
     """Build the command line of an OAR program; alarm(2) ends the program before the server's time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns import failed_call_rules as rules
+from gridbridge.decisions.campaigns import executor_call_failure_detection as rules
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
 from tests.campaigns.cli.published_builder import make_shown_campaign

@@ -5,7 +5,7 @@ import time
 from gridbridge.errors import ParseError
 from gridbridge.model import job_request
 from gridbridge.model.fixed_paths import BEST_EFFORT, ENDED
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 
 Argv = tuple[str, ...]
 
@@ -28,13 +28,13 @@ STAY = (("remote", "false"),)  # request that keeps a job in local queues
 UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
 
 
-def defer_restart_argv(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
+def defer_restart_argv(cell: GridEngineCellAccessSettings, job: str, own: int) -> Argv:
     """Build the command that defers a restart to a far start time, and saves the old time in the context."""
     note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _format_time_for_qalter(job_request.FAR_S), *note, job)
 
 
-def restore_start_time_argv(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
+def restore_start_time_argv(cell: GridEngineCellAccessSettings, job: str, own: int) -> Argv:
     """Build the command that restores start time `own` of a job; with `own` 0 the job may start at once."""
     start = _format_time_for_qalter(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
@@ -45,7 +45,7 @@ def _format_time_for_qalter(seconds: int) -> str:
 
 
 def pin_to_queue_argv(
-    cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: job_request.Pairs | None = None
+    cell: GridEngineCellAccessSettings, job: str, queue: str, remember: str, hard: job_request.Pairs | None = None
 ) -> Argv:
     """Build the command that restricts a job to one queue and saves its queue list in its context.
 
@@ -57,7 +57,7 @@ def pin_to_queue_argv(
 
 
 def restore_queue_list_argv(
-    cell: GridEngineCellAccess, job: str, queues: str, hard: job_request.Pairs | None = None
+    cell: GridEngineCellAccessSettings, job: str, queues: str, hard: job_request.Pairs | None = None
 ) -> Argv:
     """Build the command that restores a job's saved queue list; `*` stands for all queues."""
     stay = (*_hard_resource_options(hard), "-dc", STAYS) if hard is not None else ()
@@ -69,12 +69,12 @@ def _hard_resource_options(pairs: job_request.Pairs) -> Argv:
     return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
-def show_job_detail_argv(cell: GridEngineCellAccess, job: str) -> Argv:
+def show_job_detail_argv(cell: GridEngineCellAccessSettings, job: str) -> Argv:
     """Build the command that shows all details of a job; `job` may also be a job name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
-def list_jobs_argv(cell: GridEngineCellAccess, *options: str) -> Argv:
+def list_jobs_argv(cell: GridEngineCellAccessSettings, *options: str) -> Argv:
     """Build the qstat command that lists jobs in all states, by default the caller's jobs.
 
     All waiting tasks of an array are one entry; each running task has its own.
@@ -82,12 +82,12 @@ def list_jobs_argv(cell: GridEngineCellAccess, *options: str) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, *options)
 
 
-def host_queue_instances_argv(cell: GridEngineCellAccess, hosts: list[str]) -> Argv:
+def host_queue_instances_argv(cell: GridEngineCellAccessSettings, hosts: list[str]) -> Argv:
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", ",".join(f"*@{host}" for host in hosts))
 
 
-def show_cell_status_argv(cell: GridEngineCellAccess) -> Argv:
+def show_cell_status_argv(cell: GridEngineCellAccessSettings) -> Argv:
     """Build the command that lists all jobs, and all queue instances as local or best-effort.
 
     qstat reports no error if the cell lacks the resources that show the kind (measured: 8.1.9).
@@ -95,7 +95,7 @@ def show_cell_status_argv(cell: GridEngineCellAccess) -> Argv:
     return list_jobs_argv(cell, "-F", f"remote,{BEST_EFFORT}", "-u", "*", "-xml")
 
 
-def end_watcher_argv(cell: GridEngineCellAccess) -> Argv:
+def end_watcher_argv(cell: GridEngineCellAccessSettings) -> Argv:
     """Build the command of qevent, which runs sge-methods/ended at the end of each job and task."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
@@ -124,7 +124,7 @@ exit $found
 """.replace("CURRENT", CURRENT)
 
 
-def search_accounting_argv(cell: GridEngineCellAccess, accounts: list[str]) -> Argv:
+def search_accounting_argv(cell: GridEngineCellAccessSettings, accounts: list[str]) -> Argv:
     """Build the command that finds accounting lines by account string, with adjacent lines.
 
     Recently rotated, uncompressed files are searched, too. qacct(1) would read the whole file for each job.
@@ -132,7 +132,7 @@ def search_accounting_argv(cell: GridEngineCellAccess, accounts: list[str]) -> A
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_options_for_accounts(accounts))
 
 
-def search_rotated_accounting_argv(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
+def search_rotated_accounting_argv(cell: GridEngineCellAccessSettings, accounts: list[str], since_s: int) -> Argv:
     """Build the command that also searches accounting files rotated since an epoch time."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_options_for_accounts(accounts))
@@ -143,7 +143,7 @@ def _grep_options_for_accounts(accounts: list[str]) -> Argv:
     return tuple(word for text in texts for word in ("-e", text))
 
 
-def submit_held_job_argv(cell: GridEngineCellAccess, spec: job_request.JobSpec) -> Argv:
+def submit_held_job_argv(cell: GridEngineCellAccessSettings, spec: job_request.JobSpec) -> Argv:
     """Build the command that submits a held job under its transfer's name (script on stdin).
 
     Without `-clear` and `-C ''` qsub would apply default requests and script directives a second time.
@@ -236,7 +236,7 @@ def replace_preemptible_by_lowest_priority(spec: job_request.JobSpec) -> job_req
     return spec.with_changes(request=spec.request.with_changes(types=(), priority=LAST))
 
 
-def preview_submission_argv(cell: GridEngineCellAccess, words: Argv) -> Argv:
+def preview_submission_argv(cell: GridEngineCellAccessSettings, words: Argv) -> Argv:
     """Build the command `qsub -verify`, which prints a job without submitting the job.
 
     Raises ParseError for `-clear`, which would cancel `-verify` (qsub(1)), and for `-@`, whose file may contain it.

@@ -4,21 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine import client_commands, home_job_runnability_check
+from gridbridge.batch.gridengine import home_job_runnability_check, sge_command_line_builders
 from gridbridge.batch.gridengine.job_request_parser import parse_job_request, parse_slot_ranges
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec, Pairs
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from tests.builders.golden import CAPTURED
 
-CELL = GridEngineCellAccess(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+CELL = GridEngineCellAccessSettings(
+    root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
+)
 BEST_EFFORT = ("-hard", "-l", "gb_besteffort=true")
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
 YIELDING = SPEC.with_changes(request=JobRequest(types=("besteffort",), stays=True))
 
 
 def submit(asked: JobRequest) -> tuple[str, ...]:
-    return client_commands.submit_held_job_argv(CELL, SPEC.with_changes(request=asked))
+    return sge_command_line_builders.submit_held_job_argv(CELL, SPEC.with_changes(request=asked))
 
 
 def test_a_plain_job_is_submitted_held_without_output_mail_and_rerun() -> None:
@@ -60,16 +62,16 @@ def test_each_part_of_a_request_becomes_qsub_options(asked: JobRequest, words: t
         (SPEC.with_changes(shell="/bin/dash"), ("-S", "/bin/dash")),
         (SPEC.with_changes(pe="mpi", slots=3), ("-pe", "mpi", "3")),
         (SPEC.with_changes(slots=3), ("-pe", "*", "3")),
-        (client_commands.replace_preemptible_by_lowest_priority(YIELDING), ("-hard", "-l", "remote=false")),
+        (sge_command_line_builders.replace_preemptible_by_lowest_priority(YIELDING), ("-hard", "-l", "remote=false")),
     ],
     ids=["shell", "granted slots", "no environment", "no best-effort queue"],
 )
 def test_a_job_is_submitted_with_its_shell_and_slots(spec: JobSpec, options: tuple[str, ...]) -> None:
     """A preemptible job in a cell without best-effort queues is kept out of transfer queues like an ordinary job."""
-    words = client_commands.submit_held_job_argv(CELL, spec)
+    words = sge_command_line_builders.submit_held_job_argv(CELL, spec)
 
     assert options in [words[at : at + len(options)] for at in range(len(words))]
-    assert "-pe" not in client_commands.submit_held_job_argv(CELL, SPEC)
+    assert "-pe" not in sge_command_line_builders.submit_held_job_argv(CELL, SPEC)
 
 
 @given(
@@ -94,12 +96,12 @@ def test_a_context_value_is_one_argument_whatever_its_characters(name: str, valu
 def test_options_that_cancel_verify_are_refused(words: tuple[str, ...]) -> None:
     """`-clear` cancels the preceding options, so that qsub would submit the job (qsub(1))."""
     with pytest.raises(ParseError, match=r"^-(clear|@): not allowed with -verify"):
-        client_commands.preview_submission_argv(CELL, words)
+        sge_command_line_builders.preview_submission_argv(CELL, words)
 
 
 def test_an_sge_qstat_file_hides_no_job() -> None:
     """Option `-s r` in an sge_qstat file would hide waiting jobs."""
-    assert client_commands.show_cell_status_argv(CELL)[1:3] == ("-s", "a")
+    assert sge_command_line_builders.show_cell_status_argv(CELL)[1:3] == ("-s", "a")
 
 
 def test_a_start_time_is_deferred_and_restored_in_utc() -> None:
@@ -107,14 +109,14 @@ def test_a_start_time_is_deferred_and_restored_in_utc() -> None:
     far += ("-ac", "gridbridge_job=7", "7")
     back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start,gridbridge_job", "7")
 
-    assert client_commands.defer_restart_argv(CELL, "7", "1767225600") == far
-    assert client_commands.restore_start_time_argv(CELL, "7", 1767225600) == back
-    assert client_commands.restore_start_time_argv(CELL, "7", 0)[2] == "197001020000.00"
+    assert sge_command_line_builders.defer_restart_argv(CELL, "7", "1767225600") == far
+    assert sge_command_line_builders.restore_start_time_argv(CELL, "7", 1767225600) == back
+    assert sge_command_line_builders.restore_start_time_argv(CELL, "7", 0)[2] == "197001020000.00"
 
 
 def test_the_last_request_for_a_resource_name_or_shortcut_counts() -> None:
     """The qmaster would treat the two names as two requests."""
-    options = client_commands.qsub_resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G")))
+    options = sge_command_line_builders.qsub_resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G")))
 
     assert options == ("-soft", "-l", "virtual_free=2G")
 
@@ -133,7 +135,7 @@ def test_the_last_request_for_a_resource_name_or_shortcut_counts() -> None:
     ],
 )
 def test_a_request_that_qsub_cannot_express_is_refused(asked: JobRequest, reason: str) -> None:
-    assert reason in client_commands.explain_request_refusal(asked)
+    assert reason in sge_command_line_builders.explain_request_refusal(asked)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_conditions_on_one_resource_become_one_expression(hard: Pairs, either: t
 
     argv = submit(asked)
 
-    assert client_commands.explain_request_refusal(asked) == ""
+    assert sge_command_line_builders.explain_request_refusal(asked) == ""
     assert [argv[at + 1] for at, word in enumerate(argv) if word == "-l"] == [said]
 
 
@@ -214,8 +216,8 @@ def test_a_refusal_reason_is_stored_as_one_context_value() -> None:
 def test_a_job_that_requests_home_can_be_pinned_and_unpinned(
     rest: tuple[tuple[str, str], ...], words: tuple[str, ...]
 ) -> None:
-    pinned = client_commands.pin_to_queue_argv(CELL, "7", "transfer-beta", "*", rest)
-    unpinned = client_commands.restore_queue_list_argv(CELL, "7", "*", HARD)
+    pinned = sge_command_line_builders.pin_to_queue_argv(CELL, "7", "transfer-beta", "*", rest)
+    unpinned = sge_command_line_builders.restore_queue_list_argv(CELL, "7", "*", HARD)
 
     assert pinned[-6:] == (*words, "-ac", "gridbridge_stays=1", "7")[-6:]
     assert unpinned == (

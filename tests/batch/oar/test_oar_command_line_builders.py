@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.oar import oar_commands, oar_server_query_commands
-from gridbridge.batch.oar.oar_commands import Argv
+from gridbridge.batch.oar import oar_command_line_builders, oar_server_query_commands
+from gridbridge.batch.oar.oar_command_line_builders import Argv
 from gridbridge.batch.oar.oar_demand_reader import parse_oar_cell
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.transfer_route import OarServerAccess
+from gridbridge.model.transfer_route import OarServerAccessSettings
 from tests.batch.oar.test_oar_demand import TWO, document
 from tests.batch.oar.test_oar_output import shown
 
-SERVER = OarServerAccess(timeout_s=15)
+SERVER = OarServerAccessSettings(timeout_s=15)
 NAME = "gb.alpha.12.0.1"
 TWO_GROUPS = "/nodes=2/resource_id=4+/nodes=1/resource_id=1"
 TWO_GROUPS_WITH_GPUS = "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
@@ -32,7 +32,7 @@ def spec(request: JobRequest) -> JobSpec:
 
 
 def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
-    argv = oar_commands.submit_held_job_argv(SERVER, spec(request()), 1234)
+    argv = oar_command_line_builders.submit_held_job_argv(SERVER, spec(request()), 1234)
 
     assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
     assert argv[argv.index("/usr/bin/oarsub") :] == (
@@ -61,7 +61,7 @@ def test_a_job_is_submitted_held_under_the_transfers_name() -> None:
 )
 def test_slots_groups_levels_and_h_rt_become_the_resource_option(asked: JobRequest, slots: int, expected: str) -> None:
     """The program oarsub(1) reads a walltime of `3600` as hours."""
-    assert oar_commands.oarsub_resource_option(asked, slots) == expected
+    assert oar_command_line_builders.oarsub_resource_option(asked, slots) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_slots_groups_levels_and_h_rt_become_the_resource_option(asked: JobReque
     ],
 )
 def test_other_resources_become_quoted_sql_conditions(asked: JobRequest, expected: str) -> None:
-    assert oar_commands.oarsub_property_condition(asked) == expected
-    assert oar_commands.explain_request_refusal(asked) == ""
+    assert oar_command_line_builders.oarsub_property_condition(asked) == expected
+    assert oar_command_line_builders.explain_request_refusal(asked) == ""
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_other_resources_become_quoted_sql_conditions(asked: JobRequest, expecte
     ],
 )
 def test_queue_project_and_each_type_are_options(asked: JobRequest, options: Argv) -> None:
-    assert oar_commands.oarsub_argv(SERVER, spec(asked))[-5:-1] == options
+    assert oar_command_line_builders.oarsub_argv(SERVER, spec(asked))[-5:-1] == options
 
 
 def test_a_server_with_a_listener_gets_option_notify() -> None:
-    listening = OarServerAccess(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
-    argv = oar_commands.submit_held_job_argv(listening, spec(request()), 1234)
+    listening = OarServerAccessSettings(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
+    argv = oar_command_line_builders.submit_held_job_argv(listening, spec(request()), 1234)
 
     assert argv[7] == "/tmp/gridbridge.gb/ends"
     assert argv[-2] == "--notify=exec:.gridbridge/ended"
@@ -116,11 +116,11 @@ def test_a_server_with_a_listener_gets_option_notify() -> None:
     ],
 )
 def test_a_request_that_could_inject_options_or_sql_is_refused(asked: JobRequest, reason: str) -> None:
-    assert oar_commands.explain_request_refusal(asked) == f"OAR has no {reason}"
+    assert oar_command_line_builders.explain_request_refusal(asked) == f"OAR has no {reason}"
 
 
 def test_each_oar_program_has_an_alarm_before_the_time_limit() -> None:
-    argv = oar_commands.show_job_argv(SERVER, "12")
+    argv = oar_command_line_builders.show_job_argv(SERVER, "12")
 
     assert argv[:2] == ("/usr/bin/perl", "-e")
     assert argv[3:] == ("14", "/usr/bin/oarstat", "-f", "-J", "-j", "12")
@@ -128,7 +128,7 @@ def test_each_oar_program_has_an_alarm_before_the_time_limit() -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("it's", "'it\\'s'"), ("a\\", "'a\\\\'"), ("$x", "'$x'")])
 def test_a_text_is_quoted_for_perl(text: str, expected: str) -> None:
-    assert oar_commands.quote_for_perl(text) == expected
+    assert oar_command_line_builders.quote_for_perl(text) == expected
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
@@ -142,7 +142,7 @@ def test_a_task_without_script_on_its_node_ends_by_a_signal(
         (tmp_path / ".gridbridge/array.7").write_text("exit 3;")
     env = {"HOME": str(tmp_path), "OAR_ARRAY_ID": "7"}
 
-    done = subprocess.run([f"/bin/{shell}", "-c", oar_commands.TASK_COMMAND], env=env, check=False)
+    done = subprocess.run([f"/bin/{shell}", "-c", oar_command_line_builders.TASK_COMMAND], env=env, check=False)
 
     assert done.returncode == status
 
