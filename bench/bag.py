@@ -10,7 +10,13 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def campaign(
-    tasks: int, clusters: Iterable[str] = ("beta",), *, number: int = 0, ended: int = 0, is_idempotent: bool = False
+    tasks: int,
+    clusters: Iterable[str] = ("beta",),
+    *,
+    number: int = 0,
+    ended: int = 0,
+    is_idempotent: bool = False,
+    inputs: tuple[str, ...] = (),
 ) -> Campaign:
     """Return an unfinished campaign, by default without a number."""
     wishes = {name: JdlSettingsAtCluster(exec_file="run") for name in clusters}
@@ -23,5 +29,5 @@ def campaign(
         tasks=tasks,
         ended=ended,
         digest="",
-        jdl=Jdl(name="bench", clusters=wishes, is_idempotent=is_idempotent),
+        jdl=Jdl(name="bench", clusters=wishes, is_idempotent=is_idempotent, inputs=inputs),
     )

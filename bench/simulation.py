@@ -12,6 +12,8 @@
   its slots look free (nikita would wipe what is beyond the flood rate);
 * the largest deviation of a file server's load from its target after settling, of several servers;
   beside it a stress script, which closes and opens the cluster;
+* the bytes carried for a campaign whose tasks share input files, over three connections of unequal
+  bandwidth, and its makespan; beside it data-blind sending (bench/shared_inputs.py);
 * the work that tasks of an hour lose under a preemption each 20 minutes, as times of the least that
   the formula of Young and Daly allows; beside it an interval of 15 minutes, and no checkpoints;
 * for how many of many campaigns the P90 of a forecast holds that is made at a random moment.
@@ -29,6 +31,7 @@ from pathlib import Path
 from random import Random
 from statistics import mean, median
 
+from bench import shared_inputs
 from bench.brief import sized
 from bench.checkpoints import FIXED_S, GAPS, NEVER_S, least_lost_s, lost_s
 from bench.file_server import RULE, deviations_of_servers
@@ -183,6 +186,7 @@ def measure(*, is_quick: bool) -> list[Row]:
         *small(),
         *ends(FEW, MOST_TIMES_UNLUCKY),
         *lost_work(),
+        *(row for kind in shared_inputs.KINDS for row in shared_inputs.rows(kind)),
         Row(
             what="100 tasks on 100 free slots",
             measured=filled_s(Ours(HUNDRED)),

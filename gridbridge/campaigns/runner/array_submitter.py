@@ -167,10 +167,14 @@ class CampaignArraySubmitter:
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays of a kind in one call."""
         most, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
-        create = partial(self._campaigns.create_array, needs_carry=send.cluster in self._remote_clusters)
         for part in _split_planned_tasks_into_arrays(send, most):
             pair, now, settings = (part.campaign, part.cluster), self._clock.now(), (part.kept_off, part.checkpoint_s)
-            arrays.append(create(*pair, part.tasks, now, *settings, is_ordinary=part.ordinary > 0))
+            unshared = part.unshared_first if part.cluster in self._remote_clusters else None
+            arrays.append(
+                self._campaigns.create_array(
+                    *pair, part.tasks, now, *settings, is_ordinary=part.ordinary > 0, unshared_first=unshared
+                )
+            )
         for is_ordinary in (True, False):
             self.submit_new_arrays(array for array in arrays if array and array.is_ordinary is is_ordinary)
 
@@ -236,7 +240,8 @@ def _split_planned_tasks_into_arrays(send: PlannedCampaignTaskSend, most: int) -
             end = min(begin + most, last)
             kept_off = tuple(_exclusions_of_task_range(send.kept_off, begin, end))
             ordinary = end - begin if end <= send.ordinary else 0
-            yield replace(send, tasks=end - begin, ordinary=ordinary, kept_off=kept_off)
+            unshared = max(0, send.unshared_first - begin)
+            yield replace(send, tasks=end - begin, ordinary=ordinary, kept_off=kept_off, unshared_first=unshared)
 
 
 def _exclusions_of_task_range(

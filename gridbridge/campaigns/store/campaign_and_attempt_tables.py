@@ -127,18 +127,19 @@ class CampaignRows:
         checkpoint_s: int = 0,
         *,
         is_ordinary: bool = False,
-        needs_carry: bool = False,
+        unshared_first: int | None = None,
     ) -> CampaignArray | None:
         """Move unsent tasks into a new array; return None if no task was moved.
 
-        If input files need a carry to the cluster, tasks that share a file go together.
+        Unless `unshared_first` is None, input files need a carry to the cluster, and tasks that share a file go
+        together, after so many tasks that share no file.
         """
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             entries: list[tuple[int, int, int]] = []
             for kind in (unrestricted, *kept_off):
-                if needs_carry and self._shared.has_input_groups(campaign):
-                    entries += self._take_tasks_sharing_inputs(campaign, kind, cluster)
+                if unshared_first is not None and self._shared.has_input_groups(campaign):
+                    entries += self._take_tasks_sharing_inputs(campaign, kind, cluster, unshared_first)
                 else:
                     entries += self._take_unsent_tasks(campaign, kind)
             entries.sort()
@@ -266,13 +267,14 @@ class CampaignRows:
         self.database.execute(update(ARRAYS).where(*of).values(**values))
 
     def _take_tasks_sharing_inputs(
-        self, campaign: int, kind: TaskCountByExclusions, cluster: str
+        self, campaign: int, kind: TaskCountByExclusions, cluster: str, unshared_first: int
     ) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
         query = _next_tasks_of_kind(kind).limit(MOST_OVERTAKING)
         while missing := kind.tasks - len(attempts):
             waiting = [waiting_range_of_row(dict(row)) for row in self.database.rows(query, campaign=campaign)]
-            tasks = self._shared.choose_tasks_by_shared_input(campaign, cluster, waiting, missing)
+            first = max(0, unshared_first - len(attempts))
+            tasks = self._shared.choose_tasks_by_shared_input(campaign, cluster, waiting, missing, first)
             if not tasks:
                 break
             attempts += self._take_chosen_tasks(campaign, waiting, tasks)

@@ -155,10 +155,12 @@ class InputCarryRows:
                 campaign=campaign.number,
                 cluster=cluster,
                 task_bytes=size or 0.0,
-                task_s=None if size is None else size / rates.get((campaign.uid, cluster), USUAL_RATE),
+                task_s=None if size is None else size / rate,
+                bytes_per_s=rate,
             )
             for campaign, cluster in pairs
             for size in (of_pair.get((campaign.number, cluster)),)
+            for rate in (rates.get((campaign.uid, cluster), USUAL_RATE),)
         )
 
     def carry_rates(self, cluster: str) -> dict[int, float]:

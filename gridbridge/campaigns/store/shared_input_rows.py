@@ -28,8 +28,10 @@ SENT_INPUTS = Table(
     *column_types.text_key_columns("cluster"),
     *column_types.integer_key_columns("inputs"),
 )
-_GROUPS = select(GROUPS).where(
-    GROUPS.c.campaign == bindparam("of"), GROUPS.c.first < bindparam("end"), GROUPS.c.last >= bindparam("begin")
+_GROUPS = (
+    select(GROUPS)
+    .where(GROUPS.c.campaign == bindparam("of"), GROUPS.c.first < bindparam("end"), GROUPS.c.last >= bindparam("begin"))
+    .order_by(GROUPS.c.first)
 )
 _ANY = select(GROUPS.c.first).where(GROUPS.c.campaign == bindparam("of")).limit(1)
 _SENT = select(SENT_INPUTS).where(SENT_INPUTS.c.campaign == bindparam("of"))
@@ -47,7 +49,7 @@ class SharedInputRows:
         return bool(self._database.rows(_ANY, of=campaign))
 
     def choose_tasks_by_shared_input(
-        self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int
+        self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int, unshared_first: int
     ) -> Set[int]:
         """Choose tasks for a cluster, and record that their shared files are sent to the cluster.
 
@@ -57,17 +59,18 @@ class SharedInputRows:
         end = head.first + MOST_OVERTAKING
         rows = self._database.rows(_GROUPS, of=campaign, begin=head.first, end=end)
         ranges = ((row["first"], row["last"], row["inputs"]) for row in rows)
-        groups = groups_of_next_tasks(ranges, range(head.first, end))
         near = (part for part in waiting if part.priority == head.priority and head.first <= part.first < end)
-        tasks = [task for part in near for task in range(part.first, min(part.last + 1, end))]
+        tasks = (task for part in near for task in range(part.first, min(part.last + 1, end)))
         sent_groups = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
         at_cluster = {group for name, group in sent_groups if name == cluster}
         at_other_clusters = {group for name, group in sent_groups if name != cluster}
-        chosen = choose_tasks_sharing_inputs(tasks, groups, at_cluster, at_other_clusters, count)
-        new = {groups[task] for task in chosen if task in groups} - at_cluster
+        chosen = choose_tasks_sharing_inputs(
+            groups_of_next_tasks(ranges, tasks), at_cluster, at_other_clusters, count, unshared_first
+        )
+        new = {group for group in chosen.values() if group is not None} - at_cluster
         sent = [{"campaign": campaign, "cluster": cluster, "inputs": group} for group in sorted(new)]
         self._database.execute_for_each_row(insert(SENT_INPUTS), sent)
-        return frozenset(chosen)
+        return chosen.keys()
 
 
 def ranges_without_tasks(part: WaitingTaskRange, tasks: Set[int]) -> Iterator[WaitingTaskRange]:

@@ -64,6 +64,7 @@ def distribute_slots_to_campaigns(
             array_tasks=situation.room[cluster].limits.tasks,
             ordinary=ordinary[campaign, cluster],
             checkpoint_s=intervals.checkpoint_interval_at_cluster(by_number[campaign], cluster),
+            unshared_first=distribution.count_unshared_tasks_first(by_number[campaign], cluster),
         )
         for (campaign, cluster), tasks in distribution.given.items()
     )
@@ -87,6 +88,7 @@ class TaskAllotmentToClusters:
         self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: SchedulerTaskCounter
     ) -> None:
         self.given: Counter[CampaignCluster] = Counter()
+        self._waiting: Counter[CampaignCluster] = Counter()  # those of `given` without a free slot
         self._situation = situation
         self._matching = matching
         self._remaining = matching.left
@@ -113,9 +115,9 @@ class TaskAllotmentToClusters:
                 allotted = self.given[campaign.number, cluster]
                 tasks = self._matching.count_additional_waiting_tasks(campaign, cluster, allotted)
                 tasks = int(min(tasks, self._carries.max_tasks_ahead(campaign.number, cluster)))
-                self._matching.record_tasks_sent_to_wait(
-                    campaign, cluster, self._allot_tasks_within_limits(campaign, cluster, tasks)
-                )
+                tasks = self._allot_tasks_within_limits(campaign, cluster, tasks)
+                self._waiting[campaign.number, cluster] += tasks
+                self._matching.record_tasks_sent_to_wait(campaign, cluster, tasks)
             if campaign.jdl.type is not CampaignType.TEST and self._situation.sharing.by is FairShareUnit.NONE:
                 self._remaining.closed_to_wide.update(
                     name
@@ -123,6 +125,14 @@ class TaskAllotmentToClusters:
                     if self._unsent.count_tasks_for_cluster(campaign.number, name)
                     and self._matching.may_cluster_get_more_tasks(campaign, name, self.given[campaign.number, name])
                 )
+
+    def count_unshared_tasks_first(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks that share no input file go before tasks that share files.
+
+        Files of a single task are carried where carries are fast, and ahead: free slots get tasks whose file is there.
+        """
+        is_fast = campaign.jdl.inputs and self._carries.is_carry_fast(campaign, cluster)
+        return max(1, self._waiting[campaign.number, cluster]) if is_fast else 0
 
     def _share_free_slots_among_campaigns(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Share ordinary, then best-effort slots; the cluster that campaigns rank best on average comes first."""

@@ -5,7 +5,8 @@ tasks share makes no group.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain, islice
 
 LEAST_SHARED_BYTES = 1 << 20  # a smaller file is carried in less time than a call of the carrying program takes
 MOST_GROUP_RANGES = 10_000  # a campaign with more ranges has no groups
@@ -48,34 +49,38 @@ def parse_group_ranges(value: object) -> tuple[GroupTaskRange, ...]:
     return tuple(ranges)
 
 
-def groups_of_next_tasks(ranges: Iterable[GroupTaskRange], tasks: range) -> dict[int, int]:
-    """Return {task: group} for `tasks`; a range may be much longer than `tasks`."""
-    return {
-        task: group
-        for first, last, group in ranges
-        for task in range(max(first, tasks.start), min(last + 1, tasks.stop))
-    }
+def groups_of_next_tasks(ranges: Iterable[GroupTaskRange], tasks: Iterable[int]) -> Iterator[tuple[int, int | None]]:
+    """Yield each task with its group, None without a group; ranges and tasks are in ascending order."""
+    later = iter(ranges)
+    part = next(later, None)
+    for task in tasks:
+        while part and part[1] < task:
+            part = next(later, None)
+        yield task, part[2] if part and part[0] <= task else None
 
 
 def choose_tasks_sharing_inputs(
-    tasks: Sequence[int], groups: Mapping[int, int], at_cluster: Set[int], at_other_clusters: Set[int], count: int
-) -> tuple[int, ...]:
-    """Choose `count` of the next tasks for a cluster; `tasks` are in ascending order.
+    tasks: Iterable[tuple[int, int | None]],
+    at_cluster: Set[int],
+    at_other_clusters: Set[int],
+    count: int,
+    unshared_first: int = 0,
+) -> dict[int, int | None]:
+    """Choose `count` of the next tasks for a cluster; `tasks` has each task and its group, in ascending order.
 
-    First come tasks of groups whose file was sent to this cluster. Then come tasks without a group, and groups whose
-    file was sent to no cluster, group by group. Last come groups whose file was sent to other clusters only.
+    First come `unshared_first` tasks without a group, then tasks of groups whose file was sent to this cluster, and
+    groups whose file was sent to no cluster, group by group. Then come further tasks without a group, last groups whose
+    file was sent to other clusters only.
     """
-    first_tasks: dict[int, int] = {}
-    for task in tasks:
-        if task in groups:
-            first_tasks.setdefault(groups[task], task)
-
-    def rank(task: int) -> tuple[int, int, int]:
-        group = groups.get(task)
-        if group is None:
-            return 1, task, task
-        if group in at_cluster:
-            return 0, 0, task
-        return 2 if group in at_other_clusters else 1, first_tasks[group], task
-
-    return tuple(sorted(sorted(tasks, key=rank)[:count]))
+    here: list[tuple[int, int | None]] = []
+    by_group: dict[int | None, list[tuple[int, int | None]]] = {None: []}
+    unshared = by_group[None]
+    for task, group in tasks:
+        (here if group in at_cluster else by_group.setdefault(group, [])).append((task, group))
+        if len(unshared) >= unshared_first and len(here) >= count - unshared_first:
+            break
+    del by_group[None]
+    elsewhere = [of_group for group, of_group in by_group.items() if group in at_other_clusters]
+    nowhere = [of_group for group, of_group in by_group.items() if group not in at_other_clusters]
+    order = chain(unshared[:unshared_first], here, *nowhere, unshared[unshared_first:], *elsewhere)
+    return dict(sorted(islice(order, count)))

@@ -230,6 +230,7 @@ class InputCarryCost:
     cluster: str
     task_s: float | None  # seconds for each task; None: no carry has been timed
     task_bytes: float = 0.0
+    bytes_per_s: float = inf  # rate of carries to the cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +309,7 @@ class PlannedCampaignTaskSend:
     array_tasks: int = 0  # largest number of tasks in an array at the cluster; 0: the runner's limit
     ordinary: int = 0  # of tasks of type semi-best-effort, the number that are ordinary jobs
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
+    unshared_first: int = 0  # how many tasks that share no input file go before tasks that share files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

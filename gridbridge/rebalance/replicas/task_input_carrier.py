@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
+from itertools import count, islice
 
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.store import campaign_client
@@ -37,7 +38,7 @@ from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
 LOOK_S = 5.0  # pause between two checks whether the campaign has ended
-NEXT_TASKS = 200  # the tasks after an array show what the campaign's next tasks lack at the cluster
+NEXT_TASKS = 200  # so many tasks after an array's first task show what the campaign's next tasks lack at the cluster
 
 
 def run_task_input_carrier() -> int:
@@ -57,7 +58,7 @@ def run_task_input_carrier() -> int:
             answer: dict[str, object] = {}
             if tasks:
                 numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
-                after = range(max(numbers) + 1, max(numbers) + 1 + NEXT_TASKS)
+                after = next_tasks_after(numbers)
                 inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
                 store.open_folder()
                 find_replicas = partial(replica_paths_of_inputs, policy, cluster)
@@ -76,6 +77,11 @@ def run_task_input_carrier() -> int:
         return WRONG
     print(json.dumps(answer))  # noqa: T201
     return DONE
+
+
+def next_tasks_after(tasks: Set[int]) -> tuple[int, ...]:
+    """Return the next tasks that are not in an array; an array whose tasks share files may have the last task."""
+    return tuple(islice((task for task in count(min(tasks) + 1) if task not in tasks), NEXT_TASKS))
 
 
 class CampaignEndWatch:

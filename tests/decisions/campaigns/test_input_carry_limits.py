@@ -131,6 +131,34 @@ def test_files_are_carried_ahead_of_free_slots_up_to_a_number_of_bytes(
     assert expected == sent_tasks(seen)[1, "gamma"]
 
 
+@pytest.mark.parametrize(
+    ("rates", "free", "expected"),
+    [
+        ({"beta": 1e6, "gamma": 9e6}, 2, {"beta": 0, "gamma": 10}),
+        ({"beta": 5e6, "gamma": 5e6}, 2, {"beta": 10, "gamma": 10}),
+        ({"beta": 1e6, "gamma": 9e6}, 20, {"beta": 0, "gamma": 1}),
+        ({"gamma": 9e6}, 2, {"beta": 10, "gamma": 0}),
+    ],
+    ids=["the faster carry", "equal carries", "all tasks have a free slot", "a cluster that sees the files"],
+)
+def test_files_of_a_single_task_are_carried_ahead_where_carries_are_fast(
+    rates: dict[str, float], free: int, expected: dict[str, int]
+) -> None:
+    """By the flood rate a cluster gets ten tasks without a free slot, if so many are left."""
+    campaign = reads("beta", "gamma")
+    capacity = ClusterCapacityForCampaigns(free_slots=free, max_slots=100, flood_rate=0.1)
+    seen = make_cycle_situation(
+        campaigns=(replace(campaign, jdl=replace(campaign.jdl, inputs=("{1}",))),),
+        waiting={1: 40},
+        room={"beta": capacity, "gamma": capacity},
+        carry_costs=tuple(
+            InputCarryCost(campaign=1, cluster=name, task_s=0.0, bytes_per_s=rate) for name, rate in rates.items()
+        ),
+    )
+
+    assert expected == {send.cluster: send.unshared_first for send in plan_campaign_cycle(seen).sends}
+
+
 @given(st.floats(0.01, 1000), st.integers(0, 1000), st.integers(0, 50), st.integers(0, 9), st.integers(0, 9))
 def test_the_last_task_that_goes_starts_sooner_and_one_more_would_not(
     task_s: float, unsent: int, running: int, travelling: int, given_now: int

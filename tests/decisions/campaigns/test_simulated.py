@@ -8,6 +8,7 @@ from statistics import mean
 
 import pytest
 
+from bench import shared_inputs
 from bench.checkpoints import FIXED_S, GAPS, least_lost_s, lost_s
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, run, without_delay
 from bench.simulation import (
@@ -218,3 +219,11 @@ def test_tasks_are_not_sent_and_deleted_in_turn_at_a_cluster_that_starts_none(ca
 
     assert stuck.wiped <= 100 + 120 * campaigns
     assert stuck.sent <= stuck.wiped + 10 + campaigns
+
+
+@pytest.mark.parametrize("kind", shared_inputs.KINDS)
+def test_shared_input_files_are_carried_about_once_and_delay_no_campaign(kind: str) -> None:
+    """Data-blind sending carries more bytes and ends later."""
+    rows = [*shared_inputs.rows(kind, seeds=(1,))]
+
+    assert all(row.is_met and row.baseline and row.measured < row.baseline for row in rows), rows

@@ -51,48 +51,59 @@ def test_of_a_run_without_end_only_the_next_tasks_are_counted() -> None:
     """An owner may write a run of a billion tasks."""
     runs = parse_group_ranges([[0, 7, 0], [8, HIGHEST, 1]])
 
-    assert {7: 0, 8: 1, 9: 1} == groups_of_next_tasks(runs, range(7, 10))
+    assert {7: 0, 8: 1, 9: 1} == dict(groups_of_next_tasks(runs, range(7, 10)))
 
 
-GROUPS = {1: 0, 2: 1, 3: 0, 4: 1, 5: 2}  # task 0 shares no file
+TASKS = {0: None, 1: 0, 2: 1, 3: 0, 4: 1, 5: 2, 6: None}  # group of each task
 
 
 @pytest.mark.parametrize(
-    ("here", "elsewhere", "count", "expected"),
+    ("here", "elsewhere", "unshared_first", "count", "expected"),
     [
-        ((), (), 2, (0, 1)),
-        ((), (), 3, (0, 1, 3)),
-        ((), (0,), 3, (0, 2, 4)),
-        ((1,), (), 3, (0, 2, 4)),
-        ((0,), (1,), 4, (0, 1, 3, 5)),
-        ((0,), (0, 1, 2), 4, (0, 1, 2, 3)),
-        ((), (0, 1, 2), 6, (0, 1, 2, 3, 4, 5)),
+        ((), (), 0, 2, [1, 3]),
+        ((), (), 0, 3, [1, 2, 3]),
+        ((), (), 1, 3, [0, 1, 3]),
+        ((), (), 2, 2, [0, 6]),
+        ((), (), 3, 1, [0]),
+        ((), (0,), 0, 3, [2, 4, 5]),
+        ((1,), (), 1, 3, [0, 2, 4]),
+        ((0,), (1,), 0, 4, [0, 1, 3, 5]),
+        ((0,), (0, 1, 2), 0, 4, [0, 1, 3, 6]),
+        ((0,), (0, 1, 2), 0, 5, [0, 1, 2, 3, 6]),
+        ((), (0, 1, 2), 0, 7, [0, 1, 2, 3, 4, 5, 6]),
     ],
     ids=[
-        *("one file", "the first group", "a group of another cluster is last", "a group that is here is first"),
-        *("then groups that are nowhere", "then groups of others", "all"),
+        *(
+            "the first group",
+            "then the next group",
+            "one task without a group",
+            "two of them",
+            "no more than the count",
+        ),
+        *("a group of another cluster is last", "a group that is here is first", "then groups that are nowhere"),
+        *("then all tasks without a group", "then groups of others", "all"),
     ],
 )
 def test_groups_go_where_their_file_is(
-    here: tuple[int, ...], elsewhere: tuple[int, ...], count: int, expected: tuple[int, ...]
+    here: tuple[int, ...], elsewhere: tuple[int, ...], unshared_first: int, count: int, expected: list[int]
 ) -> None:
-    chosen = choose_tasks_sharing_inputs(range(6), GROUPS, frozenset(here), frozenset(elsewhere), count)
+    chosen = choose_tasks_sharing_inputs(TASKS.items(), frozenset(here), frozenset(elsewhere), count, unshared_first)
 
-    assert expected == chosen
+    assert expected == [*chosen]
+    assert chosen.items() <= TASKS.items()
 
 
 @given(st.integers(2, 10), st.integers(1, 4), st.integers(1, 60))
 def test_a_file_travels_to_few_clusters(files: int, clusters: int, at_once: int) -> None:
     """Tasks use the files in turn. In their order they would take each file to each cluster."""
-    waiting, groups = [*range(200)], {task: task % files for task in range(200)}
+    waiting = {task: task % files for task in range(200)}
     at: dict[int, set[int]] = {cluster: set() for cluster in range(clusters)}
     sent = Counter[int]()
     while waiting:
         for cluster, here in at.items():
             elsewhere = set().union(*(there for other, there in at.items() if other != cluster))
-            for task in choose_tasks_sharing_inputs(waiting, groups, here, elsewhere, at_once):
-                waiting.remove(task)
-                here.add(groups[task])
+            for task in choose_tasks_sharing_inputs(waiting.items(), here, elsewhere, at_once):
+                here.add(waiting.pop(task))
                 sent[task] += 1
 
     assert Counter(range(200)) == sent

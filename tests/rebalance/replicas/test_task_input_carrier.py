@@ -35,6 +35,7 @@ from gridbridge.rebalance.replicas.task_input_carrier import (
     CampaignEndWatch,
     carry_missing_inputs,
     mean_missing_input_bytes,
+    next_tasks_after,
 )
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
@@ -448,3 +449,11 @@ def test_the_file_that_no_task_has_used_for_longest_goes_first(
 def test_a_full_area_without_spare_files_is_an_error() -> None:
     with pytest.raises(StorageAreaUnusable, match="1 bytes more than the storage area has for this account"):
         choose_files_to_remove(PRESENT, frozenset("a"), frozenset(), 21)
+
+
+def test_the_next_tasks_after_an_array_are_not_those_after_its_last_task() -> None:
+    """Tasks that share a file go together, so the array may have the campaign's last task."""
+    following = next_tasks_after(frozenset({3, 5, 999}))
+
+    assert (4, 6, 7) == following[:3]
+    assert (200, 204) == (len(following), following[-1])
