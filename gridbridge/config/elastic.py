@@ -102,7 +102,7 @@ def _provider_problems(provider: Table, _: Table) -> Iterator[str]:
     if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(PowerSwitchMethod):
         way = _power_switch_method(provider)
         foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
-        yield from _missing_and_foreign_provider_keys(provider, OF_WAY[way], foreign, f"with way {way}")
+        yield from _missing_and_foreign_provider_keys(provider, OF_WAY[way], foreign, f"with way = {way}")
 
 
 def _missing_and_foreign_provider_keys(
@@ -154,7 +154,7 @@ def _powered_host_problems(host: Table, providers: Table) -> Iterator[str]:
         way = _power_switch_method(subtable_or_empty(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
         foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
-        yield from _missing_and_foreign_provider_keys(host, OF_HOST[way], foreign, f"with way {way}")
+        yield from _missing_and_foreign_provider_keys(host, OF_HOST[way], foreign, f"with way = {way}")
 
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (

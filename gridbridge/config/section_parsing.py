@@ -92,7 +92,7 @@ def subtable_or_empty(tables: Table, name: str) -> Table:
 
 S = TypeVar("S", bound="DataclassInstance")
 MAPS = "map"
-NO_SECTION = "not a section; expected keys below"
+NO_SECTION = "not a section; expected lines KEY = VALUE below"
 
 _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 

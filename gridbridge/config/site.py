@@ -92,7 +92,7 @@ def _cluster_kind_problems(cluster: Table) -> Iterator[str]:
 
 
 def _embedded_mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
-    """Find embedded clusters, which belong to one person, in a site with clusters of another kind."""
+    """Report a site that mixes embedded clusters, which belong to one person, with clusters of another kind."""
     kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
     if _is_of_one_user(kind) != _is_of_one_user(home):
         right = "all clusters of a site embedded, or none"

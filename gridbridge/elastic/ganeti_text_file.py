@@ -63,7 +63,7 @@ class GanetiTextLine:
 
 
 def _parse_whole_number(text: str) -> int | None:
-    """Parse a whole number as hsqueeze does: leading blanks and parentheses are allowed."""
+    """Parse a whole number as hsqueeze does: ignore blanks before the number and parentheses around it."""
     if not (match := WHOLE(_strip_blanks_and_parentheses(text))):
         return None
     value = int(match[2], 0 if match[2][1:2] in tuple("xXoO") else 10)
@@ -71,7 +71,7 @@ def _parse_whole_number(text: str) -> int | None:
 
 
 def _parse_number(text: str) -> float | None:
-    """Parse a number as hsqueeze does: leading blanks and parentheses are allowed."""
+    """Parse a number as hsqueeze does: ignore blanks before the number and parentheses around it."""
     if not (match := NUMBER(_strip_blanks_and_parentheses(text))):
         return None
     value = float(int(match[2], 0)) if match[2][1:2] in tuple("xXoO") else float(match[2])

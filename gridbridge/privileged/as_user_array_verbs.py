@@ -2,8 +2,9 @@
 
 The service names a campaign file and task numbers, never a command. The campaign file has the command, and must
 not change after the first call. Root's ledger makes sure that each attempt is submitted only once.
-Exit status as for `hold`, and 4: refused by the cluster, 5: tasks already submitted in another array,
-6: no account of the owner, 7: no readable ledger, 8: campaign ended, 75: not possible yet.
+The verbs and exit statuses 0 to 3 are listed in `as_user`. Further exit statuses: 4 refused by the cluster,
+5 tasks already submitted in another array, 6 owner without account, 7 unreadable ledger, 8 campaign ended,
+75 not possible yet.
 """
 
 import os
@@ -85,8 +86,8 @@ def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTask
 def _record_campaign_file_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
     """Record an unsubmitted campaign's file in the ledger; return False for a file that root refuses.
 
-    Root refuses a missing file and one of another campaign. Of a file that a user replaced, root records only that
-    the campaign has ended.
+    Root refuses a missing file, and a file of another campaign. If a user has replaced the file, root records only
+    that the campaign has ended.
     Raises CampaignFileUnreadable if the file is unreadable now.
     """
     from gridbridge.campaigns.store.campaign_file_verification import (

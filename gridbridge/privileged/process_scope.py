@@ -1,7 +1,7 @@
 """Puts the processes that root starts for a user into a scope, so that all processes end together.
 
 The scope is a PID namespace (pid_namespaces(7)), or else a subreaper (PR_SET_CHILD_SUBREAPER).
-A systemd scope (systemd.scope(5)), or else RLIMIT_NPROC, limits processes, to leave some for the service.
+A systemd scope (systemd.scope(5)), or else RLIMIT_NPROC, limits the processes, to leave some for the service.
 """
 
 import os
@@ -55,7 +55,7 @@ class UserProcessScope:
 def limit_user_processes() -> None:
     """Limit the number of processes of the current user, unless systemd limits the scope.
 
-    The kernel counts all processes of the uid, so the limit is doubled until the user can start one.
+    The kernel counts all processes of the uid, so the limit is doubled until a further process can start.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _can_fork_below_limit(most):
@@ -140,7 +140,7 @@ def _reap_child_processes() -> dict[int, int]:
 
 
 def _kill_descendant_processes() -> None:
-    """Kill all descendant processes, even orphans, which become child processes."""
+    """Kill all descendant processes, even orphans, which become children of this process."""
     until = time.monotonic() + KILL_S
     while (below := _pids_of_descendant_processes(os.getpid())) and time.monotonic() < until:
         for pid in below:

@@ -72,17 +72,17 @@ def rsync_files_to_host(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    """Copy local files into a remote folder; return False if the deletion of the job ended the copy.
+    """Copy local files into a remote folder; return False if the job was deleted meanwhile.
 
-    The part of an absolute name after its first `/./` is made in the remote folder, too. Symlinks become copies of
-    their targets, if any. Raises CommandFailed if a file did not arrive. Without a login the target is local.
+    Of an absolute name, the folders after its first `/./` are kept in the remote folder. Symlinks become copies of
+    their targets, if any. Raises CommandFailed if a file did not arrive. Without a login `target` is local.
     """
     options = ("--copy-links", *LISTED)
     return _copy_with_rsync(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)
 
 
 def rsync_file_to_remote_path(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
-    """Copy a local file to a remote path; return False if the deletion of the job ended the copy."""
+    """Copy a local file to a remote path; return False if the job was deleted meanwhile."""
     return _copy_with_rsync(login, ("--copy-links",), (), path, _rsync_location(login, target), is_unwanted)
 
 
@@ -97,10 +97,10 @@ def rsync_files_from_host(
     pace: RsyncLimitAndProgress | None = None,
     follows: bool = True,
 ) -> bool:
-    """Copy files from a remote folder; return False if the deletion of the job ended the copy.
+    """Copy files from a remote folder; return False if the job was deleted meanwhile.
 
     Symlinks stay, or with `leads` become copies of their targets. Without `follows` no local symlink to a folder is
-    followed, because another user may have made it. With `may_miss` missing files are left out.
+    followed, because another user may have made the symlink. With `may_miss` missing files are left out.
     """
     options = (*(("--keep-dirlinks",) if follows else ()), *LISTED)
     options += ("--copy-links",) if leads else ()

@@ -127,7 +127,7 @@ class TransferRows:
         return self._select_transfers(_ENDED)
 
     def closed_transfers_with_guard(self) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose task may still be kept from starting at home, oldest first."""
+        """Return the closed transfers whose task at home may still have a guard, oldest first."""
         return self._select_transfers(_REGUARDED)
 
     def transfers_closed_since(self, at: datetime) -> tuple[Transfer, ...]:
@@ -142,7 +142,7 @@ class TransferRows:
         return tuple(TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
 
     def delete_closed_transfers(self, before: datetime) -> int:
-        """Delete transfers that closed before a time, and old events; return the number of transfers."""
+        """Delete transfers that closed before a time, and old events; return the number of deleted transfers."""
         theirs = sql.and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         closed = TRANSFERS.c.closed_at < before
         stray = sql.and_(EVENTS.c.at < before, ~sql.exists().where(theirs))

@@ -54,7 +54,7 @@ def test_every_field_of_the_policy_is_filled_by_one_group() -> None:
         ({"margin": 3}, []),
         ({"margin": 11}, ["[squeeze] margin = 11: out of range; expected a whole number, 0 to 10 hosts"]),
         ({"margins": 1}, ["[squeeze] margins: unknown key; margin is the nearest"]),
-        (5, ["[squeeze]: not a section; expected keys below [squeeze]"]),
+        (5, ["[squeeze]: not a section; expected lines KEY = VALUE below [squeeze]"]),
     ],
 )
 def test_a_section_group_reports_problems_of_its_section(table: object, expected: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Keeps embedded local tasks from restarting while their remote jobs exist, only by a hold."""
+"""Keeps local tasks of an embedded cluster from restarting while their remote jobs exist, by a hold as the guard."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -29,7 +29,7 @@ def set_home_start_guard(folder: EmbeddedClusterAccessSettings, local: TransferA
 
 
 def query_job_requests(folder: EmbeddedClusterAccessSettings, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return no requests: an embedded cluster's job list shows every hold."""
+    """Return no requests: an embedded cluster's job list already shows all guards."""
     return {}
 
 

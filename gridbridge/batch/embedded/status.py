@@ -1,4 +1,4 @@
-"""Queries the snapshot, job ends and job details of an embedded cluster for the services."""
+"""Queries an embedded cluster for the services: snapshots, how jobs ended, and job details."""
 
 import time
 from collections.abc import Collection, Container, Mapping, Sequence

@@ -219,7 +219,7 @@ def parse_oar_jobs_without_details(answer: bytes) -> list[OarJob]:
 
 
 def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
-    """Yield the jobs in lines of plain oarstat; lines of another width are skipped."""
+    """Yield the jobs in lines of plain oarstat; skip lines that do not have its number of characters."""
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():

@@ -318,7 +318,9 @@ def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaign
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
     if checkpoint := task.checkpoint:
         continuation = (
-            "the next attempt continues there, before other tasks" if task.is_waiting else "the next attempt continued"
+            "the next attempt continues at this cluster, and is sent before other tasks"
+            if task.is_waiting
+            else "the next attempt continued"
         )
         yield f"attempt {checkpoint.attempt} left a checkpoint at {checkpoint.cluster}, from which {continuation}"
     for move in task.moved:

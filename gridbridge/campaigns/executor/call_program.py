@@ -1,8 +1,8 @@
 """Runs a call of an Executor in a task, and writes the call's outcome.
 
-Usage: python3 call.py DIRECTORY NUMBER, in the folder of the calls; the call runs in DIRECTORY, or in that of the
-caller. An Executor copies this file into the folder of its calls, because nothing of gridbridge is installed at
-clusters: it uses the standard library alone, and cloudpickle if the caller has it. Exit status 0 means that the
+Usage: python3 call.py DIRECTORY NUMBER, in the folder of the calls; the call runs in DIRECTORY, or in the
+caller's folder. An Executor copies this file into the folder of its calls, because gridbridge is not installed at
+clusters: this file uses the standard library alone, and cloudpickle if the caller has it. Exit status 0 means that the
 outcome, a value or an exception, is written, or that the caller has cancelled the call.
 """
 
@@ -121,7 +121,7 @@ def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> byte
 
 
 def _pickle_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
-    """Pickle an outcome; raise an exception if the outcome can't be pickled, or an exception can't be unpickled."""
+    """Pickle an outcome; raise an error if it can't be pickled, or if it is an exception that can't be unpickled."""
     for pickler in _picklers(caller):
         try:
             data: bytes = pickler.dumps(content, PROTOCOL)

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterSnapshotFetcher:
-    """Queries clusters for snapshots, or reuses recent snapshots of other programs."""
+    """Fetches snapshots of clusters, or reuses recent snapshots that other programs fetched."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy

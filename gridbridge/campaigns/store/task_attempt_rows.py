@@ -166,7 +166,7 @@ class TaskAttemptRows:
     def failed_attempts_of_event(
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
-        """Return failed last attempts of an event's tasks above number `after`, at most `most` attempts."""
+        """Return the last attempts of an event's failed tasks with numbers above `after`, at most `most` attempts."""
         of = _query_parameters_of_event(event, outcomes)
         return self._database.query_rows_as(TaskAttempt, _FAILED, **of, after=after, most=most)
 
@@ -273,7 +273,7 @@ class TaskAttemptRows:
                 TaskDeletionMarkRows(self._database).mark_task_cancelled(campaign, task)
 
     def _reopen_failed_tasks(self, adoption: LedgerRecoveryStep) -> list[int]:
-        """Reopen failed tasks with live attempts in root's ledger; return those that the owner had cancelled."""
+        """Reopen failed tasks with live attempts in root's ledger; return the tasks that the owner had cancelled."""
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         unwanted = list[int]()

@@ -283,7 +283,7 @@ def _parse_jdl_dataset(name: str, table: object) -> JdlDataset:
 
 
 def parse_predecessors(value: object) -> tuple[CampaignPredecessor, ...]:
-    """Parse campaigns such as 12, `reads` and `12:ended`, each a number or name and a condition."""
+    """Parse predecessors: each a campaign's number or name, with an optional condition, such as `12:ended`."""
     if not isinstance(value, list | tuple) or len(value) > MOST_PREDECESSORS:
         raise TypeError("no list of campaigns")
     return tuple(dict.fromkeys(map(_parse_predecessor, value)))

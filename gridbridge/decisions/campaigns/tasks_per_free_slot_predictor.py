@@ -37,7 +37,7 @@ RatioChange = Callable[[float, TasksPerFreeSlotInputs], float]
 
 
 def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
-    """Return a campaign's first job ratio at a cluster: for one task (slow-start), or for all that fit."""
+    """Return a campaign's first job ratio at a cluster: enough for one task (slow-start), or for all tasks that fit."""
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
@@ -68,7 +68,7 @@ def _job_ratio_for_one_task_at_cluster(terms: TasksPerFreeSlotInputs) -> float:
 
 
 def _share_of_submitted_tasks_within_limit(_: float, terms: TasksPerFreeSlotInputs) -> float:
-    """Return (S - E) / S: of S submitted tasks, E tasks wait above the allowed number."""
+    """Return (S - E) / S for S submitted tasks, if E more tasks wait than are allowed to wait."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 

@@ -69,7 +69,7 @@ def _number_of_nodes_to_add(
 def _number_of_nodes_needed(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
-    """Return how many new nodes are needed if no limit applied, and the reason."""
+    """Return how many new nodes would be needed without limits, and why."""
     if figures.useful_node_count < rules.min_nodes:
         return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful_node_count
     if figures.slots == 0:
@@ -105,7 +105,7 @@ def _refusals_to_add_nodes_for_jobs(situation: BalanceSituation, queue: str) -> 
 
 
 def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
-    """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison."""
+    """Count slots and jobs as StarCluster 0.95.6 does, with its counting errors, for comparison."""
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
     slots, host_slots = sum(instance.total for instance in own), own[0].total if own else 0

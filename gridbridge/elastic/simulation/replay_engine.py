@@ -276,7 +276,7 @@ def decision_function_for_replay(way: ReplayPolicy, terms: ReplayNodePropertiesA
 def _decide_with_squeeze(
     situation: BalanceSituation, way: ReplayPolicy, balance: BalanceSection, pools: Mapping[str, NodePoolSection]
 ) -> BalancePlan:
-    """Decide by policy demand, then let a squeeze choose hosts; hosts not simulated count as powered off."""
+    """Decide by policy `demand`, then let a squeeze choose hosts; hosts that are not simulated count as off."""
     plan = balancer_round_decision.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)

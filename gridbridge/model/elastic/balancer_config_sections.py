@@ -221,15 +221,15 @@ class MachineProviderSection:
         QueueDefaultRequests(), "kind libcloud: further arguments of the libcloud driver", form=ARGUMENTS
     )
     way: PowerSwitchMethod = setting(PowerSwitchMethod.IPMI, "kind power: how hosts are switched on and off")
-    broadcast: str = setting("", "kind power, way wake: the address to which the wake packet is sent", form=PLACE)
+    broadcast: str = setting("", "kind power, for way = wake: the address to which the wake packet is sent", form=PLACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPowerSection:
     provider: str = setting("", "the provider of kind power that switches the host", form=PROVIDER)
-    bmc: str = setting("", "way ipmi: the address of the host's management controller", form=PLACE)
-    user: str = setting("", "way ipmi: the account on the management controller", form=WORD)
+    bmc: str = setting("", "for way = ipmi: the address of the host's management controller", form=PLACE)
+    user: str = setting("", "for way = ipmi: the account on the management controller", form=WORD)
     password_file: str = setting(
-        "", "way ipmi: the controller's password file, readable only for the balancer's account", form=FILE
+        "", "for way = ipmi: the controller's password file, readable only for the balancer's account", form=FILE
     )
-    mac: str = setting("", "way wake: the hardware address of the host's network card", form=MAC)
+    mac: str = setting("", "for way = wake: the hardware address of the host's network card", form=MAC)

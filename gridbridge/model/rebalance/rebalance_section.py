@@ -39,7 +39,11 @@ class RebalanceSection:
         "", 1, 100,
     )  # fmt: skip
     other_extreme: float = setting(
-        0.2, "the part of all hosts that may exchange tasks with a heavy or light host", "", 0.01, 1
+        0.2,
+        "the fraction of all hosts that may take tasks from a heavy host, or give tasks to a light host",
+        "",
+        0.01,
+        1,
     )
     min_free_bytes: int = setting(
         20 * GB, "a host with at most this free disk receives no task or replica", "bytes", 0, 10**18
@@ -60,7 +64,7 @@ class RebalanceSection:
     )  # fmt: skip
     job_rest_s: float = setting(43200.0, "the pause before a job is rebalanced again", "s", 0, 31536000)
     sibling_weight: float = setting(
-        40.0, "when a host is chosen for a job: the load that each task of the job on a host adds", "", 0, 1000
+        40.0, "the load that each task of a job adds to its host, when a host is chosen for the job", "", 0, 1000
     )
     active_weight: float = setting(30.0, "the weight of used slots in a host's load", "", 0, 1000)
     disk_weight: float = setting(70.0, "the weight of used disk in a host's load", "", 0, 1000)

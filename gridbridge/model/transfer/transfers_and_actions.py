@@ -142,7 +142,7 @@ TRANSFER_ACT_WORDS = {  # names of the acts in texts for people
     TransferActKind.DELETE_REMOTE: "deleting the remote job",
     TransferActKind.RELEASE_LOCAL: "removing the guard at home to close the transfer",
     TransferActKind.ADOPT_LOCAL: "letting the task start in its transfer queue only",
-    TransferActKind.GUARD_LOCAL: "guarding the task at home again",
+    TransferActKind.GUARD_LOCAL: "restoring the guard that keeps the task from starting at home",
     TransferActKind.UNPIN: "restoring the job's own list of queues",
     TransferActKind.LOOK_UP_END: "looking up the job's end in the remote accounting",
     TransferActKind.GIVE_UP: "giving up the remote job",

@@ -1,6 +1,6 @@
 """Represent the local task of a starter or method: execd's files and the starter's own notes.
 
-The notes in TMPDIR/.gridbridge are removed with the task; the spool has copies of those that must outlive it.
+The notes in TMPDIR/.gridbridge are removed with the task; the spool has copies of notes that must outlive the task.
 """
 
 import os
@@ -87,7 +87,7 @@ class LocalTask:
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether the task had a starter before, also by its history: qmod -cj unsets RESTARTED."""
+        """Say whether the task had a starter before; its history shows this even after qmod -cj unset RESTARTED."""
         unproved = published_file_formats.unverified_history_path(self.local_task_id, os.getuid(), self.published)
         proved = published_file_formats.verified_job_history_path(self.local_task_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
@@ -110,16 +110,16 @@ class LocalTask:
         return parse_execd_environment(read_whole_file(f"{self.spool_dir}/environment"))
 
     def read_transfer_note(self) -> TransferMessage | None:
-        """Return the starter's last note about the transfer; None before the first act."""
+        """Return the transfer note, the starter's last message about the transfer; None before the first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
     def report_transfer_to_service_and_save(self, record: TransferMessage) -> None:
-        """Send a note about the transfer to the service, and then write the note."""
+        """Send a message about the transfer to the service, and then save it as the transfer note."""
         spool.send_spool_message(record, self.our_spool)
         self._write_message_note("record", record)
 
     def report_retry_reason(self, why: str, cause: str) -> TransferMessage:
-        """Tell the service why the starter retries a step; return the note about the transfer."""
+        """Tell the service why the starter retries a step; return the transfer note with the reason."""
         record = self.read_transfer_note() or TransferMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         excused = record.with_changes(cause=cause, reason=why)

@@ -138,7 +138,7 @@ SHOWN_BY = "  gridstat -j 7.1 -E shows the task's standard error to the owner"
             [
                 "  the task waits to be sent (attempt 1 ended as preempted)",
                 *WAITS,
-                f"{LEFT} continues there, before other tasks",
+                f"{LEFT} continues at this cluster, and is sent before other tasks",
             ],
         ),
         ("7.3", [AT_JOB, "  attempt 1 was preempted at beta for job 57, which lacked lic, mem", f"{LEFT} continued"]),
