@@ -74,10 +74,12 @@ belongs_here || {
     die 57
     exit 1
 }
-rm -f -- "$gb_output.out" "$gb_output.err" "$gb_output.nodes"
+rm -f -- "$gb_output.out" "$gb_output.err" "$gb_output.nodes" "$gb_output.usage"
 set -C # never writes to an existing file or link
 { true >"$gb_output.out" 2>"$gb_output.err" && nodes >"$gb_output.nodes"; } || { die 59; exit 1; }
 set +C
+case ${gb_usage:-} in ?*) ln -s -- "$PWD/$gb_output.usage" "$gb_usage" ;; esac # keeper.pl writes this file
+unset gb_usage
 export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
 gb_own=
 case $gb_outputs${gb_inputs:=}${gb_checkpoints:=} in

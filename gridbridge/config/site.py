@@ -32,6 +32,7 @@ class ClusterKindKeys:
     pushes: Mapping[JobEndPushKind, str]  # {unsupported value of key `push`: values expected instead}
     has_claims: bool = True  # whether claims are needed, because the cluster may be unreachable
     asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
+    accounts_memory: bool = True  # whether the accounting has the memory and written bytes of jobs
     has_environments: bool = False  # whether parallel environments place a job's slots
 
 
@@ -45,6 +46,7 @@ OF_KIND = {
         | NO_FOLDER,
         pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
+        accounts_memory=False,
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
         needs={"folder": "the absolute path of the cluster's folder"},

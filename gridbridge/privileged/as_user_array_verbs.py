@@ -34,7 +34,7 @@ def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
         _print_and_exit(_list_end_or_resume_campaign(arguments))
-    if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs", "read-checkpoints"):
+    if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs", "read-records"):
         from gridbridge.privileged import carry_task_files
 
         carry_task_files.run_owner_file_carrier(arguments)

@@ -1,4 +1,4 @@
-"""gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-checkpoints: tasks' files, as their owner.
+"""gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-records: tasks' files, as their owner.
 
 The owner's process reads the owner's own campaign file, and copies input files to a cluster or outputs from the cluster
 with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another such
@@ -21,11 +21,11 @@ USAGE = {
     "carry-inputs": OF_TASKS,
     "drop-inputs": OF_CAMPAIGN,
     "bring-outputs": OF_TASKS,
-    "read-checkpoints": OF_TASKS,
+    "read-records": OF_TASKS,
 }
 MODULES = {
     "bring-outputs": "gridbridge.campaigns.cli.task_output_carrier",
-    "read-checkpoints": "gridbridge.campaigns.cli.task_checkpoint_reader",
+    "read-records": "gridbridge.campaigns.cli.task_record_reader",
 }
 INPUTS = "gridbridge.rebalance.replicas.task_input_carrier"
 

@@ -64,6 +64,16 @@ def test_task_parameters_are_never_executed(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "evil").exists()
 
 
+def test_the_first_process_of_oar_may_write_what_a_task_used(tmp_path: Path) -> None:
+    """Only task.sh knows the folder for this file."""
+    link = tmp_path / "usage"
+
+    run(tmp_path, "echo ${gb_usage-unset} #", CampaignArrayScriptTask(41, 2, ("north",)), gb_usage=str(link))
+    link.write_text("9 5\n")
+
+    assert (output(tmp_path, "41.2.out"), output(tmp_path, "41.2.usage")) == ("unset\n", "9 5\n")
+
+
 def test_a_task_has_its_cigri_variables(tmp_path: Path) -> None:
     """OAR sets OAR_ARRAY_INDEX instead of SGE_TASK_ID."""
     task = CampaignArrayScriptTask(41, 1, ("north", "3"))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.cli import task_checkpoint_reader, task_output_carrier
+from gridbridge.campaigns.cli import task_output_carrier, task_record_reader
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner import background_input_carries
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
@@ -82,7 +82,7 @@ MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
 ARRAYS = ("as_user_array", "campaign_", "earlier_attempts", "send_arrays", "as_user_refusals_and_user_switch")
 CARRIERS = (
     *("privileged/carry_task_files", "rebalance/replicas/task_input_carrier", "rebalance/replicas/carried_input_files"),
-    *("campaigns/cli/task_output", "campaigns/cli/task_checkpoint_reader"),
+    *("campaigns/cli/task_output", "campaigns/cli/task_record_reader"),
 )
 OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
@@ -217,7 +217,7 @@ def become_carrier(person: str, program: tuple[str, ...], words: tuple[str, ...]
     sys.argv = ["carrier", *words]
     programs = {
         carry_task_files.MODULES["bring-outputs"]: task_output_carrier.run_task_output_carrier,
-        carry_task_files.MODULES["read-checkpoints"]: task_checkpoint_reader.run_task_checkpoint_reader,
+        carry_task_files.MODULES["read-records"]: task_record_reader.run_task_record_reader,
     }
     status = programs.get(program[-1], run_task_input_carrier)()
     sys.stdout.flush()

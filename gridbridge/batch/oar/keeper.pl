@@ -4,6 +4,7 @@
 # TMPDIR, which OAR lacks, and sets Grid Engine's variables.
 use strict;
 use warnings;
+use Config;
 
 my ($job, $stopped, $private) = (0, 0, '');
 my @early; # signals that came before the job's pid was known
@@ -95,6 +96,7 @@ sub become_job {
         write_hosts(slots($host)),
         PATH        => '/usr/local/bin:/usr/bin:/bin',
         TMPDIR      => "$private/tmp",
+        $tasks ? (gb_usage => "$private/usage") : (),
     );
     open STDIN, '<', '/dev/null';
     exec {$shell} $shell, "$private/script" or kill 62, $$;
@@ -106,6 +108,15 @@ sub note_usage { # records the usage for the program that reports the job's end 
     (my $path = $0) =~ s{[^/]*$}{used.$ENV{OAR_JOB_ID}};
     open(my $file, '>', $path) || return;
     print {$file} "$user $system\n";
+}
+
+sub note_memory { # writes largest resident set and written kB to the file that task.sh has linked for keeper.pl
+    my $number = {x86_64 => 98, aarch64 => 165}->{(split /-/, $Config{archname})[0]}; # of getrusage(2), not in Perl
+    my $usage = "\0" x 256;
+    return if !$number || !-l "$private/usage" || syscall($number, -1, $usage); # -1: RUSAGE_CHILDREN
+    my ($rss_kb, $blocks) = (unpack 'l!16', $usage)[4, 12];
+    open(my $file, '>', "$private/usage") || return;
+    print {$file} "$rss_kb ", int $blocks / 2, "\n";
 }
 
 sub watch_over { # starts a process that cleans up if OAR kills the keeper
@@ -147,6 +158,7 @@ my $line = watch_over();
 kill 'STOP', -$job if $stopped;
 my $status = wait_for_job();
 note_usage() if $tells;
+note_memory();
 kill 'KILL', -$job;
 system '/bin/rm', '-rf', $private;
 syswrite $line, "done\n";

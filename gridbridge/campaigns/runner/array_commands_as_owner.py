@@ -25,6 +25,7 @@ from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 # an owner's program may answer anything
 INVALID_ANSWER = (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError)
 MOST_CHECKPOINTS = 10**6  # of one attempt
+MOST_USAGE_KB = 10**12  # of one attempt
 MOST_AMOUNT = 1e18  # largest number of bytes or seconds in an owner's answer
 # exit statuses after which a later cycle repeats the command
 LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)
@@ -167,10 +168,10 @@ def start_output_carry(campaign: int, cluster: str, attempts: Iterable[tuple[int
     return privileged_helper_calls.start_gridbridge_as_user("bring-outputs", f"c.{campaign}", cluster, tasks)
 
 
-def start_checkpoint_reading(campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> BackgroundProgram:
-    """Start to read which checkpoints (task, attempt) pairs have left at a cluster; may be repeated."""
+def start_record_reading(campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> BackgroundProgram:
+    """Start to read checkpoints and usage of (task, attempt) pairs from files at a cluster; may be repeated."""
     tasks = format_attempt_ranges(tuple(attempts))
-    return privileged_helper_calls.start_gridbridge_as_user("read-checkpoints", f"c.{campaign}", cluster, tasks)
+    return privileged_helper_calls.start_gridbridge_as_user("read-records", f"c.{campaign}", cluster, tasks)
 
 
 def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], AttemptCheckpoints]:
@@ -180,7 +181,7 @@ def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], A
         rows = json.loads(answer.stdout)["checkpoints"]
         return {(int(task), int(attempt)): _parse_checkpoints(*amounts) for task, attempt, *amounts in rows}
     except INVALID_ANSWER as error:
-        raise errors.ParseError(f"read-checkpoints: {answer.stdout[:80]!r}") from error
+        raise errors.ParseError(f"read-records: {answer.stdout[:80]!r}") from error
 
 
 def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptCheckpoints:
@@ -188,6 +189,20 @@ def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptChe
         raise ValueError("out of range")
     times = CheckpointTimes(timed=int(timed), total_s=float(total_s) if timed else 0.0)
     return AttemptCheckpoints(completed=int(completed), times=times)
+
+
+def usage_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return (kB of memory, written kB) by (task, attempt); raise GridbridgeError after a failure or a wrong answer."""
+    _require_owner_program_success(answer)
+    try:
+        rows = [tuple(map(int, row)) for row in json.loads(answer.stdout)["usage"]]
+        return {
+            (task, attempt): (min(rss_kb, MOST_USAGE_KB), min(written_kb, MOST_USAGE_KB))
+            for task, attempt, rss_kb, written_kb in rows
+            if rss_kb >= 0 and written_kb >= 0
+        }
+    except INVALID_ANSWER as error:
+        raise errors.ParseError(f"read-records: {answer.stdout[:80]!r}") from error
 
 
 def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:

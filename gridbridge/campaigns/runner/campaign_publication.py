@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.campaign_predecessors import AwaitedPredecessor
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
-from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
+from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt, TaskUsageAtCluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.site_configuration import Policy
@@ -128,6 +128,11 @@ class CampaignPublisher:
         for campaign, task_ends in ends.items():
             counts = publications.sum_task_end_counts_by_cluster(task_ends, now)
             published_campaign_files.append_published_task_end_counts(campaign, counts, self._folder)
+
+    def publish_measured_tasks(self, measured: Iterable[MeasuredTaskAttempt]) -> None:
+        """Publish tasks whose usage was read after their end."""
+        for campaign, part in sorted({(attempt.campaign, attempt.task // A_FILE) for attempt in measured}):
+            self._publish_task_file(campaign, part)
 
     def _publish_all_tasks_of_campaign(self, campaign: int) -> None:
         now = self._clock.now()

@@ -18,6 +18,7 @@ from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignComp
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor, RunningFileCarries
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
+from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle_planning
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     add_ended_tasks_to_usage,
@@ -98,6 +99,7 @@ class CampaignRunnerCycle:
             ownerless=self._delete_array_without_owner,
             remote_clusters={name for name, cluster in policy.clusters.items() if cluster.ssh},
             programs=programs,
+            unmeasured={name for name, section in policy.clusters.items() if not OF_KIND[section.kind].accounts_memory},
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignAndRequestIntake(
@@ -139,7 +141,11 @@ class CampaignRunnerCycle:
     def gather(self) -> CampaignCycleSituation:
         self.is_urgent = False
         situation = self._situation_gatherer.gather_situation()
-        return replace(situation, sharing=self._shares.read_fair_share_inputs(situation.campaigns))
+        sharing = self._shares.read_fair_share_inputs(situation.campaigns)
+        measured = self._actions.usages.take_measured_attempts()
+        ended = {attempt.campaign for attempt in measured} - {campaign.number for campaign in situation.campaigns}
+        usages = (*situation.usages, *(self._predictions.read_task_usages(ended) if ended else ()))
+        return replace(situation, sharing=sharing, measured=measured, usages=usages)
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
         return campaign_cycle_planning.plan_campaign_cycle(situation)
@@ -157,6 +163,7 @@ class CampaignRunnerCycle:
         self._actions.execute_plan(plan)
         self._forecasts.update_forecasts(situation, plan, self._situation_gatherer.elapsed)
         self._publication.publish_changed_tasks(self._actions.take_changed_attempts())
+        self._publication.publish_measured_tasks(plan.measured)
         self._publication.publish_send_explanations(situation, plan)
         self._delete_old_records_hourly()
         self._publication.publish_campaigns(self._showing.publish_events())

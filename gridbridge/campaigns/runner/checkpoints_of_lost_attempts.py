@@ -27,10 +27,10 @@ _log = logging.getLogger(__name__)
 class CheckpointCommands(Protocol):
     """The commands of module `array_commands_as_owner` that read checkpoints."""
 
-    def start_checkpoint_reading(
+    def start_record_reading(
         self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]], /
     ) -> BackgroundProgram:
-        """Start to read which checkpoints (task, attempt) pairs have left at a cluster."""
+        """Start to read the checkpoints of (task, attempt) pairs at a cluster."""
 
     def checkpoints_of_attempts(self, answer: CompletedProgram, /) -> dict[tuple[int, int], AttemptCheckpoints]:
         """Return the checkpoints by (task, attempt)."""
@@ -117,7 +117,7 @@ class CheckpointsOfLostAttempts:
         if is_paused or not may_start_owner_program(owner, self._running):
             return
         try:
-            program = self._acts.start_checkpoint_reading(*pair, [key[1:] for key in keys])
+            program = self._acts.start_record_reading(*pair, [key[1:] for key in keys])
         except GridbridgeError as error:
             self._pause_readings(owner, pair[0], error)
             return

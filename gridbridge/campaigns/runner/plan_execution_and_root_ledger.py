@@ -23,6 +23,7 @@ from gridbridge.campaigns.runner.submission_failure_events import (
     ArraySubmissionResultRecorder,
     log_array_failure,
 )
+from gridbridge.campaigns.runner.usage_of_ended_attempts import RunningUsageReading, UsageOfEndedAttempts
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -38,6 +39,7 @@ from gridbridge.model.campaigns.campaign import (
     RootLedgerArray,
     TaskAttempt,
     TaskAttemptOutcome,
+    pair_attempts_with_clusters,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan
@@ -126,6 +128,7 @@ class RunningFileCarries:
     inputs: dict[Pair, RunningInputProgram] = field(default_factory=dict)
     outputs: dict[Pair, RunningOutputCarry] = field(default_factory=dict)
     checkpoints: dict[Pair, RunningCheckpointReading] = field(default_factory=dict)
+    usages: dict[Pair, RunningUsageReading] = field(default_factory=dict)
 
 
 class CampaignPlanExecutor:
@@ -140,7 +143,9 @@ class CampaignPlanExecutor:
         ownerless: Callable[[CampaignArray], int] | None = None,
         remote_clusters: Container[str] = (),
         programs: RunningFileCarries | None = None,
+        unmeasured: Container[str] = (),
     ) -> None:
+        """Take the clusters that are reached by ssh, and those whose accounting lacks the memory of jobs."""
         programs = programs or RunningFileCarries()
         self._campaigns = campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, campaigns)
@@ -159,6 +164,7 @@ class CampaignPlanExecutor:
             campaigns, acts, clock, record, most, turns, inputs.require_inputs_at_cluster, remote_clusters
         )
         self.outputs = BackgroundOutputCarries(database, acts, clock, failures, programs.outputs)
+        self.usages = UsageOfEndedAttempts(owners, unmeasured, clock, programs.usages)
         self._ends = RootLedgerCampaignCloser(campaigns, acts)
         self._marks = TaskDeletionMarkRows(database)
 
@@ -191,6 +197,7 @@ class CampaignPlanExecutor:
         self._ends.close_ended_campaigns()
         self.inputs.continue_input_removals()
         self.outputs.continue_output_carries()
+        self.usages.start_readings(pair_attempts_with_clusters(plan.ended, plan.arrays))
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""

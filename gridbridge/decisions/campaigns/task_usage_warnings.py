@@ -95,6 +95,8 @@ def update_task_usages(
     jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
     changed = []
     for pair in sorted(attempts.keys() | measured.keys()):
+        if pair[0] not in jdls and pair not in before:
+            continue  # the campaign was purged
         request = jdls[pair[0]].clusters.get(pair[1]) if pair[0] in jdls else None
         requests = parse_memory_requests(request.properties, request.slots) if request else ()
         usage = before.get(pair) or TaskUsageAtCluster(campaign=pair[0], cluster=pair[1])

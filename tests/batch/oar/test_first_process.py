@@ -226,6 +226,22 @@ def test_the_last_task_of_an_array_removes_the_arrays_files(
     assert (ended, before, array.left()) == (status, between, [])
 
 
+@pytest.mark.parametrize("tasks", [0, 2], ids=["a transferred job", "a task"])
+def test_memory_and_written_bytes_of_a_task_are_measured(node: Node, tasks: int) -> None:
+    """task.sh links the file in which the owner's program finds them."""
+    used = node.file.with_name("used")
+    link = f'case ${{gb_usage:-}} in ?*) ln -s "{used}" "$gb_usage" ;; esac\n'
+    fill = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); head -c 400000 /dev/zero >file; sync file\n"
+    node.file = node.file.with_name("array.12") if tasks else node.file
+    node.write(link + fill, tasks=tasks)
+    assert node.launch(OAR_ARRAY_ID="12", OAR_ARRAY_INDEX="1").wait(20) == 0
+
+    rss_kb, written_kb = map(int, used.read_text().split()) if tasks else (30_000, 400)
+    assert 29_000 < rss_kb < 200_000
+    assert 390 <= written_kb < 10_000
+    assert used.exists() is bool(tasks)
+
+
 def test_a_killed_task_is_marked_as_ended(node: Node) -> None:
     array = Array(node, f"[ $OAR_ARRAY_INDEX = 1 ] || exit 0\n{TICKING}")
     array.run(2)

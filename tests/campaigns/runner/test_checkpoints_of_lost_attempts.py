@@ -45,9 +45,7 @@ class Reading:
         self.programs: list[StartedProgram] = []
         self.trouble: GridbridgeError | None = None
 
-    def start_checkpoint_reading(
-        self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]
-    ) -> StartedProgram:
+    def start_record_reading(self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> StartedProgram:
         self.told.append(f"{campaign} {cluster} {list(attempts)}")
         if self.trouble:
             raise self.trouble

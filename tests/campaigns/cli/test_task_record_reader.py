@@ -1,4 +1,4 @@
-"""The owner's program prints the checkpoints that attempts have left in the campaign's folder."""
+"""The owner's program prints the checkpoints and the usage that attempts have left in the campaign's folder."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.cli.task_checkpoint_reader import run_task_checkpoint_reader
+from gridbridge.campaigns.cli.task_record_reader import run_task_record_reader
 from tests.campaigns.cli.test_task_output_carrier import Results
 
 
@@ -24,10 +24,25 @@ def test_complete_and_timed_checkpoints_are_counted(
         (results.there / f"{name}.checkpoints").write_text(text)
     monkeypatch.setattr(sys, "argv", ["", "7", "beta", "0:1,0:2,1:3,1:4"])
 
-    assert 0 == run_task_checkpoint_reader(results.paths)
+    assert 0 == run_task_record_reader(results.paths)
 
     long = [1, 3, 1023, 1023, 1023.0]
-    assert {"checkpoints": [[0, 1, 3, 2, 4.0], [0, 2, 0, 0, 0.0], long]} == json.loads(capsys.readouterr().out)
+    expected = [[0, 1, 3, 2, 4.0], [0, 2, 0, 0, 0.0], long]
+    assert {"checkpoints": expected, "usage": []} == json.loads(capsys.readouterr().out)
+
+
+def test_usage_is_read_only_from_complete_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Results
+) -> None:
+    results.submit("x.dat")
+    texts = ("2048 7\n", "2048 7", "2048\n", "1 2 3\n", "-1 7\n", "", "9999999999 7\n")
+    for task, text in enumerate(texts):
+        (results.there / f"{task}.1.usage").write_text(text)
+    monkeypatch.setattr(sys, "argv", ["", "7", "beta", "0-6:1"])
+
+    assert 0 == run_task_record_reader(results.paths)
+
+    assert {"checkpoints": [], "usage": [[0, 1, 2048, 7]]} == json.loads(capsys.readouterr().out)
 
 
 def test_a_campaign_without_a_started_task_has_no_checkpoints(
@@ -37,9 +52,9 @@ def test_a_campaign_without_a_started_task_has_no_checkpoints(
     results.there.rename(results.there.with_name("campaign.8"))
     monkeypatch.setattr(sys, "argv", ["", "7", "beta", "0:1"])
 
-    assert 0 == run_task_checkpoint_reader(results.paths)
+    assert 0 == run_task_record_reader(results.paths)
 
-    assert {"checkpoints": []} == json.loads(capsys.readouterr().out)
+    assert {"checkpoints": [], "usage": []} == json.loads(capsys.readouterr().out)
 
 
 def test_a_cluster_that_is_not_configured_is_one_error_line(
@@ -48,6 +63,6 @@ def test_a_cluster_that_is_not_configured_is_one_error_line(
     results.submit("x.dat")
     monkeypatch.setattr(sys, "argv", ["", "7", "gamma", "0:1"])
 
-    assert 2 == run_task_checkpoint_reader(results.paths)
+    assert 2 == run_task_record_reader(results.paths)
 
     assert "gamma: not configured any more\n" == capsys.readouterr().err

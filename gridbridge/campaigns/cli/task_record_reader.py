@@ -1,0 +1,72 @@
+"""Reads checkpoints and usage of tasks from files at a cluster, as the owner; gridbridge-as-user runs this program.
+
+Usage: python3 -m gridbridge.campaigns.cli.task_record_reader CAMPAIGN CLUSTER TASKS. The program prints a line of
+JSON: for each attempt with checkpoints the task, the attempt, the number of checkpoints, how many of them were timed,
+and their seconds together; for each attempt that OAR's first process measured the task, the attempt, the kB of its
+largest resident set, and the kB that it wrote. Exit status: 0 done; 2 error, on standard error.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
+    own_campaign_output_folders,
+    read_output_tails_by_name,
+)
+from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
+from gridbridge.model.fixed_paths import FixedPaths
+
+MOST_BYTES = 4096  # read from the end of each file: a few hundred checkpoints
+CHECKPOINTS, USAGE = "checkpoints", "usage"
+MOST_DIGITS = 9
+DONE, WRONG = 0, 2
+
+
+def run_task_record_reader(paths: FixedPaths | None = None) -> int:
+    """Print the records of the attempts in the command line; return the exit status."""
+    campaign, cluster, tasks = int(sys.argv[1]), *sys.argv[2:]
+    try:
+        source = own_campaign_output_folders(campaign, paths or FixedPaths(), ()).get(cluster)
+        if source is None:
+            raise StateError(f"{cluster}: not configured any more")
+        # begin above the campaign's folder, which is missing until the campaign's first task starts
+        parent, _, folder = source.folder.rpartition("/")
+        attempts = {f"{folder}/{task}.{number}": (task, number) for task, number in parse_attempt_ranges(tasks)}
+        names = tuple(f"{attempt}.{kind}" for attempt in attempts for kind in (CHECKPOINTS, USAGE))
+        texts = read_output_tails_by_name(replace(source, folder=parent or "/"), names, MOST_BYTES)
+    except (GridbridgeError, OSError) as error:
+        print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
+        return WRONG
+    records: dict[str, list[tuple[float, ...]]] = {CHECKPOINTS: [], USAGE: []}
+    parsers: dict[str, Callable[[str], tuple[float, ...]]] = {CHECKPOINTS: _count_checkpoints, USAGE: _parse_usage}
+    for name, text in texts.items():
+        attempt, _, kind = name.rpartition(".")
+        if amounts := parsers[kind](text):
+            records[kind].append((*attempts[attempt], *amounts))
+    print(json.dumps(records))  # noqa: T201
+    return DONE
+
+
+def _count_checkpoints(text: str) -> tuple[int, int, float]:
+    """Return the numbers of checkpoints and of timed checkpoints, and the seconds of the timed, from their file."""
+    lines = text.split()[1 if len(text) >= MOST_BYTES else 0 :]  # the first line may be cut off
+    timed = [int(line) for line in lines if _is_number(line)]
+    return len(lines), len(timed), sum(timed) / 100
+
+
+def _parse_usage(text: str) -> tuple[int, ...]:
+    """Return kB of memory and written kB; empty if the file is incomplete."""
+    words = text.split()
+    is_whole = text.endswith("\n") and len(words) == 2 and all(map(_is_number, words))
+    return tuple(map(int, words)) if is_whole else ()
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS
+
+
+if __name__ == "__main__":
+    sys.exit(run_task_record_reader())
