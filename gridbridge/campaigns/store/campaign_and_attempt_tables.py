@@ -138,7 +138,7 @@ class CampaignRows:
         with self.database.transaction():
             entries: list[tuple[int, int, int]] = []
             for kind in (unrestricted, *kept_off):
-                if unshared_first is not None and self._shared.has_input_groups(campaign):
+                if unshared_first is not None and self._shared.have_tasks_preferred_clusters(campaign):
                     entries += self._take_tasks_sharing_inputs(campaign, kind, cluster, unshared_first)
                 else:
                     entries += self._take_unsent_tasks(campaign, kind)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from sqlalchemy import Table, bindparam, insert, select
+from sqlalchemy import Table, and_, bindparam, insert, select
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     MOST_OVERTAKING,
@@ -11,10 +11,13 @@ from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     choose_tasks_sharing_inputs,
     groups_of_next_tasks,
 )
-from gridbridge.model.campaigns.campaign import WaitingTaskRange
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome, WaitingTaskRange
+from gridbridge.model.campaigns.campaign_predecessors import PredecessorCondition
 from gridbridge.state import column_types
+from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, PREDECESSORS
 from gridbridge.state.state_file import StateFile
 
+PREDECESSOR_HERE, PREDECESSOR_ELSEWHERE = -1, -2  # groups of tasks whose predecessor ran at the cluster, or elsewhere
 GROUPS = Table(  # ranges of tasks of a group
     "campaign_input_groups",
     column_types.METADATA,
@@ -34,6 +37,20 @@ _GROUPS = (
     .order_by(GROUPS.c.first)
 )
 _ANY = select(GROUPS.c.first).where(GROUPS.c.campaign == bindparam("of")).limit(1)
+_SAME = select(PREDECESSORS.c.predecessor).where(
+    PREDECESSORS.c.campaign == bindparam("of"), PREDECESSORS.c.condition == PredecessorCondition.SAME
+)
+_OF_PREDECESSORS = (
+    select(ATTEMPTS.c.task, ARRAYS.c.cluster)
+    .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
+    .where(
+        ATTEMPTS.c.campaign.in_(bindparam("predecessors", expanding=True)),
+        ATTEMPTS.c.task >= bindparam("begin"),
+        ATTEMPTS.c.task < bindparam("end"),
+        ATTEMPTS.c.outcome == TaskAttemptOutcome.SUCCESS,
+    )
+    .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
+)
 _SENT = select(SENT_INPUTS).where(SENT_INPUTS.c.campaign == bindparam("of"))
 
 
@@ -45,15 +62,17 @@ class SharedInputRows:
         rows = [{"campaign": campaign, "first": first, "last": last, "inputs": group} for first, last, group in ranges]
         self._database.execute_for_each_row(insert(GROUPS), rows)
 
-    def has_input_groups(self, campaign: int) -> bool:
-        return bool(self._database.rows(_ANY, of=campaign))
+    def have_tasks_preferred_clusters(self, campaign: int) -> bool:
+        """Say whether tasks share files, or wait for tasks of the same numbers, whose outputs are at clusters."""
+        return bool(self._database.rows(_ANY, of=campaign) or self._database.rows(_SAME, of=campaign))
 
     def choose_tasks_by_shared_input(
         self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int, unshared_first: int
     ) -> Set[int]:
         """Choose tasks for a cluster, and record that their shared files are sent to the cluster.
 
-        `waiting` has the next tasks, in ascending order.
+        A task without a shared file counts as sharing a file of the cluster of its predecessor. `waiting` has the next
+        tasks, in ascending order.
         """
         head = waiting[0] if waiting else WaitingTaskRange(first=0, last=-1)
         end = head.first + MOST_OVERTAKING
@@ -64,13 +83,29 @@ class SharedInputRows:
         sent_groups = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
         at_cluster = {group for name, group in sent_groups if name == cluster}
         at_other_clusters = {group for name, group in sent_groups if name != cluster}
-        chosen = choose_tasks_sharing_inputs(
-            groups_of_next_tasks(ranges, tasks), at_cluster, at_other_clusters, count, unshared_first
+        by_predecessor = {
+            task: PREDECESSOR_HERE if name == cluster else PREDECESSOR_ELSEWHERE
+            for task, name in self._clusters_of_predecessors(campaign, range(head.first, end)).items()
+        }
+        grouped = (
+            (task, by_predecessor.get(task) if group is None else group)
+            for task, group in groups_of_next_tasks(ranges, tasks)
         )
-        new = {group for group in chosen.values() if group is not None} - at_cluster
+        here, elsewhere = at_cluster | {PREDECESSOR_HERE}, at_other_clusters | {PREDECESSOR_ELSEWHERE}
+        chosen = choose_tasks_sharing_inputs(grouped, here, elsewhere, count, unshared_first)
+        new = {group for group in chosen.values() if group is not None and group >= 0} - at_cluster
         sent = [{"campaign": campaign, "cluster": cluster, "inputs": group} for group in sorted(new)]
         self._database.execute_for_each_row(insert(SENT_INPUTS), sent)
         return chosen.keys()
+
+    def _clusters_of_predecessors(self, campaign: int, tasks: range) -> dict[int, str]:
+        """Return the cluster at which the predecessor of each task has succeeded."""
+        predecessors = [row["predecessor"] for row in self._database.rows(_SAME, of=campaign)]
+        if not predecessors:
+            return {}
+        between = {"begin": tasks.start, "end": tasks.stop}
+        rows = self._database.rows(_OF_PREDECESSORS, predecessors=predecessors, **between)
+        return {row["task"]: row["cluster"] for row in rows}
 
 
 def ranges_without_tasks(part: WaitingTaskRange, tasks: Set[int]) -> Iterator[WaitingTaskRange]:

@@ -20,7 +20,7 @@ MOST_TASKS = 10_000  # so many tasks are searched of a predecessor for which the
 
 
 def find_predecessor_outputs(
-    campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths, inputs: Collection[str]
+    campaign: int, cluster: str, tasks: Collection[int], inputs: Collection[str], paths: FixedPaths
 ) -> dict[str, str]:
     """Return {path at home: path relative to the home at the cluster} of some `inputs`; {} after an error."""
     outputs: dict[str, str] = {}

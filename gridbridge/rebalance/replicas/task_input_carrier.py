@@ -63,10 +63,12 @@ def run_task_input_carrier() -> int:
                 store.open_folder()
                 find_replicas = partial(replica_paths_of_inputs, policy, cluster)
                 now = {task: inputs[task] for task in numbers & inputs.keys()}
-                find_outputs = partial(find_predecessor_outputs, campaign, cluster, numbers, FixedPaths())
-                answer["missing"] = carry_missing_inputs(store, now, find_replicas, find_outputs)
-                later = [inputs[task] for task in after if task in inputs]
-                answer["next_task_bytes"] = mean_missing_input_bytes(store, later, find_replicas)
+                find_outputs = partial(find_predecessor_outputs, campaign, cluster, paths=FixedPaths())
+                of_array = partial(find_outputs, numbers)
+                answer["missing"] = carry_missing_inputs(store, now, find_replicas, of_array)
+                later = {task: inputs[task] for task in after if task in inputs}
+                of_later = partial(find_outputs, later.keys())
+                answer["next_task_bytes"] = mean_missing_input_bytes(store, [*later.values()], find_replicas, of_later)
                 answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
             else:
                 remove_unneeded_inputs(store, campaign)
@@ -197,13 +199,19 @@ def mean_missing_input_bytes(
     store: CarriedInputFolder,
     inputs: Sequence[Iterable[TaskInputFile]],
     find_replicas: ReplicaFinder = lambda _: {},
+    find_outputs: OutputFinder = lambda _: {},
 ) -> float:
-    """Return the bytes of files that are not at the cluster, divided by the number of tasks; 0 without tasks."""
+    """Return the bytes of files that are not at the cluster, divided by the number of tasks; 0 without tasks.
+
+    A predecessor's output at the cluster is copied there, and so not carried.
+    """
     files = {file.digest: file for of_task in inputs for file in of_task}
     present = {file.digest for file in store.list_files(files)}
     present |= find_replicas([file for digest, file in files.items() if digest not in present]).keys()
-    lacking = (_size_now_bytes(file) for digest, file in files.items() if digest not in present)
-    return sum(lacking) / max(1, len(inputs))
+    lacking = [file for digest, file in files.items() if digest not in present]
+    made = {file.path for file in lacking if file.is_made_by_predecessor}
+    at_cluster = find_outputs(made) if made else {}
+    return sum(_size_now_bytes(file) for file in lacking if file.path not in at_cluster) / max(1, len(inputs))
 
 
 def _size_now_bytes(file: TaskInputFile) -> int:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
@@ -18,9 +19,11 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.campaign_predecessors import PredecessorCondition
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.campaign_tables import PREDECESSORS
 from tests.builders.campaigns import NOON, made_campaign
 from tests.campaigns.runner.fake_clusters import CARRIED, CarryingGrid, GridSite
 
@@ -92,7 +95,24 @@ def test_tasks_that_share_a_file_go_together_where_files_are_carried(
     left = [(part.first, part.last) for part in site.campaigns.list_unsent_tasks(1)]
     assert [(5, 5), (7, 8)] == left
     site.tasks.purge_campaign(1)
-    assert not shared.has_input_groups(1)
+    assert not shared.have_tasks_preferred_clusters(1)
+
+
+@pytest.mark.parametrize(("cluster", "expected"), [("beta", [1, 2, 5]), ("gamma", [0, 1, 2])])
+def test_tasks_go_first_where_the_same_task_of_their_predecessor_ran(
+    site: CarryingSite, cluster: str, expected: list[int]
+) -> None:
+    """Its outputs are there. Tasks whose predecessor ran elsewhere go last."""
+    predecessor = site.insert(made_campaign("beta", "gamma", tasks=5))
+    row = {"campaign": 1, "predecessor": predecessor, "condition": PredecessorCondition.SAME}
+    site.database.execute(sqlalchemy.insert(PREDECESSORS), row)
+    for tasks, at in ((1, "gamma"), (2, "beta"), (2, "gamma")):
+        site.end(site.attempts(site.send(tasks, 1, at, predecessor)), TaskAttemptOutcome.SUCCESS)
+
+    site.plan(cluster, tasks=3)
+
+    array = next(array for array in site.campaigns.query_open_arrays() if array.campaign == 1)
+    assert expected == [attempt.task for attempt in site.attempts(array)]
 
 
 def test_a_deleted_array_keeps_no_other_array_waiting(site: CarryingSite) -> None:

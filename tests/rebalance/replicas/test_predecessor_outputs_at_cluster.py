@@ -63,11 +63,11 @@ def test_outputs_of_predecessors_at_the_cluster_are_found(
 ) -> None:
     write_campaign(Path(paths.campaigns), 3, replace(READS, name="calls", after=(after,)))
 
-    assert found == find_predecessor_outputs(3, cluster, tasks, paths, {FIRST, SECOND})
+    assert found == find_predecessor_outputs(3, cluster, tasks, {FIRST, SECOND}, paths)
 
 
 def test_files_are_carried_from_home_if_the_predecessors_file_is_gone(paths: FixedPaths) -> None:
     write_campaign(Path(paths.campaigns), 3, replace(READS, after=(CampaignPredecessor(number=1),)))
     os.unlink(f"{paths.campaigns}/c.1")
 
-    assert {} == find_predecessor_outputs(3, "gamma", {0}, paths, {FIRST})
+    assert {} == find_predecessor_outputs(3, "gamma", {0}, {FIRST}, paths)

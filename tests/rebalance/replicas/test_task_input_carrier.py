@@ -299,6 +299,9 @@ def test_what_the_next_tasks_lack_is_counted_once_for_each_file(cluster: Cluster
         mean_missing_input_bytes(cluster.store, [(made,)]),
         mean_missing_input_bytes(cluster.store, [(unmade,)]),
     )
+    assert 0.0 == mean_missing_input_bytes(
+        cluster.store, [(made,)], find_outputs=lambda paths: dict.fromkeys(paths, "")
+    )
     assert 5 == cluster.store.copied_bytes
 
 
