@@ -7,7 +7,6 @@ import pickle
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from gridbridge.campaigns.executor.call_program import CALLS, PROTOCOL, RESULTS,
 from gridbridge.errors import FileWritableByOthers
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell import safe_files
+from gridbridge.shell.clock import Clock
 
 PROGRAM, LOCK, PREFIX = "call.py", "lock", "executor."
 KEPT_S = 30 * 86_400.0  # after the last change in the folder of a killed program
@@ -49,7 +49,7 @@ class CallOutcome:
 class CallFolder:
     """A folder with the calls of an Executor and their outcomes, which only its owner can read and write."""
 
-    def __init__(self, parent: str, *, is_shared: bool) -> None:
+    def __init__(self, parent: str, clock: Clock, *, is_shared: bool) -> None:
         os.makedirs(parent, 0o700, exist_ok=True)
         self.path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
         self._require_trusted_path()
@@ -60,7 +60,7 @@ class CallFolder:
         # the kernel releases the lock when the process ends, however it ends
         self._lock = open(f"{self.path}/{LOCK}", "w", encoding="ascii")  # noqa: SIM115 - open until the folder's removal
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        _remove_old_folders_of_ended_programs(parent)
+        _remove_old_folders_of_ended_programs(parent, clock.now().timestamp())
 
     def _require_trusted_path(self) -> None:
         """Raise FileWritableByOthers if another user can replace the folder, because outcomes are unpickled."""
@@ -105,13 +105,13 @@ class CallFolder:
         self._lock.close()
 
 
-def _remove_old_folders_of_ended_programs(parent: str) -> None:
+def _remove_old_folders_of_ended_programs(parent: str, now_s: float) -> None:
     """Remove folders whose program ended without removing them, once nothing has changed there for KEPT_S."""
     with suppress(OSError):
         for folder in (f"{parent}/{name}" for name in os.listdir(parent) if name.startswith(PREFIX)):
             with suppress(OSError):
                 changed_at = max(os.stat(path).st_mtime for path in (folder, *glob.glob(f"{folder}/*")))
-                if time.time() - changed_at > KEPT_S:
+                if now_s - changed_at > KEPT_S:
                     with open(f"{folder}/{LOCK}", "r+", encoding="ascii") as lock:
                         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         shutil.rmtree(folder)

@@ -43,7 +43,7 @@ class Executor(futures.Executor):
         chosen = choose_call_clusters(tuple(clusters), shares_files, paths.configuration)
         parent = os.path.abspath(os.path.expanduser(folder))
         parse_jdl_of_calls(chosen, parent, python, jdl)  # mistakes are reported before the folder is made
-        call_folder = CallFolder(parent, is_shared=chosen.are_sharing_files)
+        call_folder = CallFolder(parent, clock, is_shared=chosen.are_sharing_files)
         parsed = parse_jdl_of_calls(chosen, call_folder.path, python, jdl)
         self._folder = call_folder
         self._campaigns = CallCampaigns(parsed, paths, clock)

@@ -24,6 +24,7 @@ from gridbridge.decisions.campaigns import executor_call_failure_detection
 from gridbridge.errors import ConfigError, FileWritableByOthers
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
+from gridbridge.shell.clock import Clock
 from tests.builders.campaigns import made_event
 from tests.campaigns.cli.published_builder import publish_events
 from tests.campaigns.executor import called_functions as calls
@@ -179,7 +180,7 @@ def test_a_folder_that_others_can_exchange_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_an_outcome_that_is_no_file_is_an_exception_and_removed(tmp_path: Path, make: Callable[[str], None]) -> None:
-    folder = CallFolder(str(tmp_path), is_shared=False)
+    folder = CallFolder(str(tmp_path), Clock(), is_shared=False)
     make(f"{folder.path}/results/0")
 
     assert isinstance(folder.read_and_remove_outcome(0).error, OSError)
