@@ -144,12 +144,12 @@ class FiniteNumberRange(click.FloatRange):
 def add_options_to_command(options: Sequence[Option]) -> Callable[[Command], Command]:
     """Add options to a command; the command's help lists the options in this order."""
 
-    def give(command: Command) -> Command:
+    def add_options(command: Command) -> Command:
         for option in reversed(options):
             option(command)  # click stores the option at the function itself
         return command
 
-    return give
+    return add_options
 
 
 def config_path_unless_from_folder(folder: str, path: str) -> str:

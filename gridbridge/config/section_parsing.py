@@ -267,7 +267,7 @@ def _register_section_parser(kind: "type[DataclassInstance]") -> None:
 
 
 def _config_value_checker(key: Field[object]) -> Callable[[object, object], object]:
-    def checked(value: object, _: object) -> object:
+    def checked_config_value(value: object, _: object) -> object:
         if isinstance(value, dict) and config_key_type(key) in TABLE_TYPES:
             _check_values_of_text_table(value, key)
         fault = _config_value_fault(value, key)
@@ -275,7 +275,7 @@ def _config_value_checker(key: Field[object]) -> Callable[[object, object], obje
             raise ConfigKeyProblem(value, fault, describe_allowed_values(key))
         return config_key_type(key)(value)
 
-    return checked
+    return checked_config_value
 
 
 def _check_values_of_text_table(table: dict[str, object], key: Field[object]) -> None:

@@ -145,10 +145,10 @@ def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfS
 def _array_request_handler(order: AsUserArrayArguments, person: str) -> Answers:
     site = CampaignOwnerClusterCalls(order, person)
 
-    def answer(words: list[str]) -> str:
+    def answer_array_request(words: list[str]) -> str:
         verb, name, *arguments = words
         if verb == "find":
             return site.find_held_array(name)
         return site.release_or_delete_array(name, "".join(arguments[1:]), is_repeated=arguments[0] == "1")
 
-    return answer
+    return answer_array_request

@@ -68,18 +68,18 @@ def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers
     far, account = order.access_and_account_of_user(person)
     adapter = load_campaign_array_adapter(far)
 
-    def job_ids(name: str, job: str) -> list[str]:
+    def find_job_ids(name: str, job: str) -> list[str]:
         job = job or adapter.find_held_job(far, name, account)
         return [job, *adapter.find_duplicate_arrays(far, name, account, job)] if job else []
 
-    def living(words: list[str]) -> str:
+    def query_live_indices(words: list[str]) -> str:
         jobs: dict[str, list[str]] = {}
         names: dict[str, str] = {}
         for word in words:
             number, _, job = word.partition("=")
             name = str(CampaignArrayId(order.arrays[0].site, order.campaign, int(number)))
             plain = job.removesuffix(BY_NAME)
-            jobs[number] = [plain] if plain == job else job_ids(name, plain)
+            jobs[number] = [plain] if plain == job else find_job_ids(name, plain)
             names.update(dict.fromkeys(jobs[number], name))
         at = adapter.query_live_indices(far, names) if names else {}
         spans = {number: [span for job in ids for span in at[job]] for number, ids in jobs.items()}
@@ -87,15 +87,15 @@ def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers
             f"{number}={','.join(f'{span.start}:{span.stop}:{span.step}' for span in spans[number])}" for number in jobs
         )
 
-    def answer(words: list[str]) -> str:
+    def answer_live_index_request(words: list[str]) -> str:
         try:
-            return living(words)
+            return query_live_indices(words)
         except CommandFailed:  # the cluster does not answer
             raise
         except (GridbridgeError, ValueError) as error:
             raise OwnerRequestNotYetPossible(f"{order.cluster}: {error}") from error
 
-    return answer
+    return answer_live_index_request
 
 
 def _parse_live_indices(text: str) -> dict[str, list[range]]:

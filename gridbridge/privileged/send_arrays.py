@@ -136,7 +136,7 @@ class CampaignArraySender:
     def _owner_request_handler(self, person: str) -> Answers:
         site = CampaignOwnerClusterCalls(self._order, person)
 
-        def answer(words: list[str]) -> str:
+        def answer_owner_request(words: list[str]) -> str:
             verb, *arguments = words
             if verb == SUBMIT:
                 array, index = self._order.arrays[int(arguments[0])], int(arguments[0])
@@ -152,4 +152,4 @@ class CampaignArraySender:
                 site.release_or_delete_array(arguments[0], arguments[1], is_repeated=arguments[2] == "1")
             return ""
 
-        return answer
+        return answer_owner_request

@@ -46,14 +46,14 @@ def json_value_hook(
 ) -> Hook:
     """Return a hook that raises WrongJsonValue for another JSON type, or if `parse` raises ValueError."""
 
-    def structure(content: object, _: object) -> object:
+    def structure_value(content: object, _: object) -> object:
         is_accepted = isinstance(content, accepted) and isinstance(content, bool) == (accepted is bool)
         try:
             return parse(_require(content, right, is_accepted=is_accepted))
         except ValueError as error:
             raise WrongJsonValue(content, right) from error
 
-    return structure
+    return structure_value
 
 
 class JsonDocumentReader:
@@ -76,11 +76,11 @@ class JsonDocumentReader:
         optional = {field.name for field in fields(kind) if (field.default, field.default_factory) != (MISSING,) * 2}
         required = {key: MISSING for name, key in keys.items() if name not in optional}
 
-        def checked(content: object, _: object) -> object:
+        def structure_table(content: object, _: object) -> object:
             table = _require(content, f"a table with {', '.join(keys.values())}", is_accepted=isinstance(content, dict))
             return structure(required | {key: value for key, value in table.items() if value is not None}, kind)
 
-        self._converter.register_structure_hook(kind, checked)
+        self._converter.register_structure_hook(kind, structure_table)
 
     def read(self, content: object, kind: type[Value]) -> tuple[Value | None, list[str]]:
         """Return the value that JSON content describes, or None and the mistakes."""
@@ -101,14 +101,14 @@ class JsonDocumentReader:
         structure: Callable[..., Any] = make_mapping_structure_fn(table, self._converter)
         noun, keeps_null = "names" if element is str else "tables", element is Any or element in self._keys
 
-        def checked(content: object, _: object) -> object:
+        def structure_collection(content: object, _: object) -> object:
             if collection is Mapping:
                 rows = _require(content, "a table", is_accepted=isinstance(content, dict))
                 return structure({key: row for key, row in rows.items() if row is not None or keeps_null}, kind)
             rows = _require(content, f"a list of {noun}", is_accepted=isinstance(content, list))
             return collection(structure(dict(enumerate(rows)), kind).values())
 
-        return checked
+        return structure_collection
 
     def _describe(self, error: Exception, at: str) -> Iterator[str]:
         if not isinstance(error, BaseValidationError):

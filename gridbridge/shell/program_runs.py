@@ -79,14 +79,14 @@ def run_program(
     ProgramOutputTooLong above `most_bytes`. Both limits kill the program's session.
     """
 
-    def run() -> CompletedProgram:
+    def run_with_stdin() -> CompletedProgram:
         source = open_memory_file(stdin)
         try:
             return run_with_file_as_input(argv, env, timeout_s, source, most_bytes)
         finally:
             os.close(source)
 
-    return run() if stdin else answer_program_run(argv, env, run)
+    return run_with_stdin() if stdin else answer_program_run(argv, env, run_with_stdin)
 
 
 def answer_program_run(

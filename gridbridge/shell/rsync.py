@@ -170,7 +170,7 @@ def _run_rsync(
     ours, theirs = program_runs.open_output_pipes()
     printed = RsyncProgressAndErrors(*ours)
 
-    def looks() -> bool:
+    def report_progress_and_check_unwanted() -> bool:
         if pace:
             pace.tell(printed.rsync_progress_line())
         return is_unwanted()
@@ -184,7 +184,7 @@ def _run_rsync(
     finally:
         program_runs.close_file_descriptors([source, *theirs])
     try:
-        return _wait_for_rsync_end(pid, printed, looks), printed.rsync_error_text()
+        return _wait_for_rsync_end(pid, printed, report_progress_and_check_unwanted), printed.rsync_error_text()
     except OverflowError as error:
         program_runs.kill_program_session(pid)
         raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error

@@ -108,7 +108,7 @@ def run_over_ssh(
     if login is None:
         return program_runs.run_program(argv, env, timeout_s, stdin, most_bytes)
 
-    def run() -> CompletedProgram:
+    def run_on_host() -> CompletedProgram:
         token = safe_files.random_file_name()
         whole = encode_ssh_request(token, argv, env, timeout_s, stdin)
         try:
@@ -118,7 +118,11 @@ def run_over_ssh(
             program_runs.run_program_end_callback()
         return decode_ssh_answer(token, argv, ended) or _raise_ssh_failure(login, token, ended, is_unread)
 
-    return run() if stdin else program_runs.answer_program_run((*login.shared_connection_key, *argv), env, run)
+    return (
+        run_on_host()
+        if stdin
+        else program_runs.answer_program_run((*login.shared_connection_key, *argv), env, run_on_host)
+    )
 
 
 def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:

@@ -123,12 +123,12 @@ def _refuse_invalid_queue_request(
 def _default_slots_and_limit(policy: Policy, options: TransferQueueOptions) -> tuple[int, int]:
     """Return slots and pending limit: by default 1/4 and 1/10 of the cluster's slots; for short jobs 1/10 and 0."""
 
-    def part(divisor: int) -> int:
+    def fraction_of_batch_slots(divisor: int) -> int:
         return max(1, min(MAX_SLOTS, count_remote_batch_slots(policy, options.cluster) // divisor))
 
-    slots = options.slots or part(TENTH if options.short_jobs else QUARTER)
+    slots = options.slots or fraction_of_batch_slots(TENTH if options.short_jobs else QUARTER)
     limit = 0 if options.short_jobs else options.pending_limit
-    return slots, part(TENTH) if limit is None else limit
+    return slots, fraction_of_batch_slots(TENTH) if limit is None else limit
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:

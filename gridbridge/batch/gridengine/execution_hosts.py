@@ -183,18 +183,18 @@ def _enable_or_disable_host_queues(
     cell: GridEngineCellAccessSettings, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
 
-    def wrong() -> list[str]:
+    def queues_in_wrong_state() -> list[str]:
         wrong_instances = (
             instance for instance in query_host_queue_instances(cell, host) if instance.is_disabled != is_disabled
         )
         return [instance.queue for instance in wrong_instances if instance.queue not in but]
 
-    if not (queues := wrong()):
+    if not (queues := queues_in_wrong_state()):
         return
     targets = [f"{queue}@{host}" for queue in queues] if but else [f"*@{host}"]
     argv = (f"{cell.binaries}/qmod", option, *targets)
     answer = run_client(cell, argv).require_success()
-    if wrong():
+    if queues_in_wrong_state():
         raise CommandFailed(argv, answer.status, b"", b"qmod did not change the state of a queue instance")
 
 

@@ -52,10 +52,10 @@ def with_qstat_xml_repair(
     """Decorate a reader of qstat's XML: broken XML is repaired, and all errors become ParseError."""
 
     @wraps(read)
-    def parse(data: bytes, /, *args: _Options.args, **options: _Options.kwargs) -> _Value:
+    def repair_and_read(data: bytes, /, *args: _Options.args, **options: _Options.kwargs) -> _Value:
         return parse_repaired_xml(data, lambda document: read(document, *args, **options))
 
-    return parse
+    return repair_and_read
 
 
 def _read_or_raise_parse_error(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:

@@ -129,7 +129,7 @@ def query_array_task_ends(
 ) -> dict[CampaignArray, ReportedEnds]:
     """Return how array tasks ended; for arrays in `late` search all accounting records since submission."""
 
-    def query_ends(
+    def query_ends_at_cluster(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
     ) -> dict[CampaignArray, ReportedEnds]:
         questions = [
@@ -144,22 +144,22 @@ def query_array_task_ends(
         ends = system.query_array_ends(where, questions)
         return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
-    return _query_arrays_by_cluster(policy, indices, query_ends, lambda _: {})
+    return _query_arrays_by_cluster(policy, indices, query_ends_at_cluster, lambda _: {})
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
     """Return the indices of live tasks of each existing array; all indices if the cluster is silent."""
 
-    def query_living(
+    def query_live_indices_at_cluster(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
     ) -> dict[CampaignArray, frozenset[int]]:
         living = system.query_begun_indices(where, {array.job_id: array_job_name(policy, array) for array in arrays})
         return {array: living[array.job_id] for array in arrays if array.job_id in living}
 
-    def all_indices(arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
+    def all_indices_of_arrays(arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return {array: frozenset(range(1, array.size + 1)) for array in arrays}
 
-    return _query_arrays_by_cluster(policy, arrays, query_living, all_indices)
+    return _query_arrays_by_cluster(policy, arrays, query_live_indices_at_cluster, all_indices_of_arrays)
 
 
 def _query_arrays_by_cluster(
@@ -172,7 +172,7 @@ def _query_arrays_by_cluster(
     for array in arrays:
         by_cluster.setdefault(array.cluster, []).append(array)
 
-    def ask(name: str) -> dict[CampaignArray, Told]:
+    def query_arrays_at_cluster(name: str) -> dict[CampaignArray, Told]:
         where = configured_cluster_access(policy, name)
         system = batch_adapter_of_cluster(where).array_ends
         assert system  # campaigns use only batch systems that accept arrays
@@ -183,7 +183,11 @@ def _query_arrays_by_cluster(
             return without_answer(by_cluster[name])
 
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
-        return {array: told for answers in threads.map(ask, by_cluster) for array, told in answers.items()}
+        return {
+            array: told
+            for answers in threads.map(query_arrays_at_cluster, by_cluster)
+            for array, told in answers.items()
+        }
 
 
 class ClusterArrayLimitCache:

@@ -43,7 +43,7 @@ def _negate_condition(condition: Condition) -> Condition:
 def _join_conditions(parts: Sequence[Condition], *, is_any: bool) -> Condition:
     """Join conditions by AND (all must hold) or by OR (one must hold); negations follow De Morgan's rule."""
 
-    def clauses(is_not: bool) -> Clauses:
+    def joined_clauses(is_not: bool) -> Clauses:
         by_part = [part(is_not) for part in parts]
         if is_any is is_not:
             return _refuse_too_many_conditions([clause for part in by_part for clause in part])
@@ -53,7 +53,7 @@ def _join_conditions(parts: Sequence[Condition], *, is_any: bool) -> Condition:
             joined = _refuse_too_many_conditions(list(dict.fromkeys(both)))
         return joined
 
-    return clauses
+    return joined_clauses
 
 
 def parse_host_conditions(value: object) -> str:

@@ -84,20 +84,20 @@ class JdlReader:
         clusters = self._read_cluster_tables(table)
         parameters = parameters or self._read_task_parameters(table)
 
-        def value(key: str) -> Any:
+        def value_of_key(key: str) -> Any:
             return self._read_value_of_jdl_key(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
 
-        name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
-        data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
+        name, is_idempotent, files = map(value_of_key, ("name", "idempotent", "outputs"))
+        data, may_move, _ = map(value_of_key, ("datasets", "rebalance", "jobs_type"))
         datasets = {key: replace(dataset, path=self._absolute_path(dataset.path)) for key, dataset in data.items()}
-        inputs = self._absolute_input_patterns(value("inputs"), datasets)
+        inputs = self._absolute_input_patterns(value_of_key("inputs"), datasets)
         if files and _is_jdl_key_given(table, "idempotent") and not is_idempotent:
             self._report_key_mistake("idempotent", False, "contradicts the key outputs", "expected true, or no outputs")
-        outputs_to = value("outputs_to")
+        outputs_to = value_of_key("outputs_to")
         if outputs_to and not files:
             self._report_key_mistake("outputs_to", outputs_to, "no key outputs", "expected outputs, the files to bring")
-        max_parallel, first_tasks = map(value, ("max_parallel", "first_tasks"))
-        after, on_failure = map(value, ("after", "on_failure"))
+        max_parallel, first_tasks = map(value_of_key, ("max_parallel", "first_tasks"))
+        after, on_failure = map(value_of_key, ("after", "on_failure"))
         if _is_jdl_key_given(table, "on_failure") and not after:
             self._report_key_mistake(
                 "on_failure", on_failure, "no key after", "expected after, the campaigns to wait for"
@@ -196,11 +196,11 @@ class JdlReader:
         """Parse JSON, and refuse a repeated key. Python would silently use the last value."""
         are_twice: list[bool] = []
 
-        def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        def table_noting_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             are_twice.append(len({*dict(pairs)}) < len(pairs))
             return dict(pairs)
 
-        parsed = json.loads(self.text, object_pairs_hook=table)
+        parsed = json.loads(self.text, object_pairs_hook=table_noting_duplicates)
         for path, line in self._line_numbers_of_jdl_keys().twice if any(are_twice) else ():
             word = replace_control_characters(path[-1])[:MOST_SHOWN]
             self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")

@@ -118,12 +118,12 @@ def parse_oar_resource_request(text: object) -> dict[str, int]:
 
 
 def _regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
-    def read(value: object) -> str:
+    def parse_text(value: object) -> str:
         if not isinstance(value, str) or not form.fullmatch(value):
             raise ValueError("wrong form")
         return _require_unicode_text(value)
 
-    return read
+    return parse_text
 
 
 def parse_task_command(value: object) -> str:
@@ -196,7 +196,7 @@ def _require_normal_cigri_jobs_type(value: object) -> None:
 
 
 def _whole_number_parser(low: int, high: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
+    def parse_whole_number(value: object) -> int:
         if isinstance(value, str) and NUMBER.fullmatch(value):
             value = int(value)  # CiGri accepts numbers as text
         if not isinstance(value, int) or isinstance(value, bool):
@@ -205,7 +205,7 @@ def _whole_number_parser(low: int, high: int) -> Callable[[object], int]:
             raise ValueError("out of range")
         return value
 
-    return read
+    return parse_whole_number
 
 
 def _parse_task_type(value: object) -> dict[str, bool]:

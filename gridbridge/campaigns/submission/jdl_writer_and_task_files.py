@@ -286,7 +286,7 @@ def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ())
     names = {first_task_parameter(line)[0] for line in before}
     counts = defaultdict[str, int](lambda: 1)
 
-    def renamed(line: str) -> str:
+    def line_with_unique_name(line: str) -> str:
         first, end = first_task_parameter(line)
         name = first
         while name in names:
@@ -295,7 +295,7 @@ def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ())
         names.add(name)
         return line[:end] + name.removeprefix(first) + line[end:]
 
-    return tuple(map(renamed, lines))
+    return tuple(map(line_with_unique_name, lines))
 
 
 def task_line_warnings(lines: tuple[str, ...], named: tuple[str, ...]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFai
 def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
-    def reachable(campaign: Campaign) -> Campaign:
+    def without_closed_clusters(campaign: Campaign) -> Campaign:
         clusters = {
             name: request
             for name, request in campaign.jdl.clusters.items()
@@ -100,7 +100,7 @@ def hide_blacklisted_clusters(
         }
         return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
 
-    return replace(situation, campaigns=tuple(map(reachable, situation.campaigns)))
+    return replace(situation, campaigns=tuple(map(without_closed_clusters, situation.campaigns)))
 
 
 def record_cluster_probes(

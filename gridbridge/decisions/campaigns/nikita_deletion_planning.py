@@ -83,16 +83,19 @@ def _merge_deletions_by_array(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDelet
 
 
 def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
-    def tasks_of(wipe: ArrayTaskDeletion) -> str:
+    def describe_tasks(wipe: ArrayTaskDeletion) -> str:
         return f"{number_with_noun(wipe.task_count, 'task')} of campaign {wipe.campaign} at {wipe.cluster}"
 
     return [
-        *(f"wiped: {tasks_of(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in (*plan.cancelled, *plan.wipes)),
-        *map(preemption_for_local_jobs.describe_preemption, plan.ways),
-        *(f"moved: {tasks_of(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in plan.moved),
-        *(f"wiped again: {tasks_of(wipe)}" for wipe in plan.repeated),
         *(
-            f"left alone: {tasks_of(wipe)}, which {'runs' if wipe.task_count == 1 else 'run'} now"
+            f"wiped: {describe_tasks(wipe)}, which {REASON_WORDS[wipe.wiped_for]}"
+            for wipe in (*plan.cancelled, *plan.wipes)
+        ),
+        *map(preemption_for_local_jobs.describe_preemption, plan.ways),
+        *(f"moved: {describe_tasks(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in plan.moved),
+        *(f"wiped again: {describe_tasks(wipe)}" for wipe in plan.repeated),
+        *(
+            f"left alone: {describe_tasks(wipe)}, which {'runs' if wipe.task_count == 1 else 'run'} now"
             for wipe in plan.spared
         ),
     ]

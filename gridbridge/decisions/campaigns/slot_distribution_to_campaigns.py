@@ -209,12 +209,12 @@ class TaskAllotmentToClusters:
         """
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
-        def order(name: str) -> tuple[int, float, int, str]:
+        def cluster_sort_key(name: str) -> tuple[int, float, int, str]:
             waited = self._in_vain.get((campaign.number, name), 0)
             task_s = mean_s.get(name, 0.0) + self._carries.carry_s(campaign.number, name)
             return waited, task_s, -self._free_slots_for_campaign(campaign, name), name
 
-        return sorted(clusters, key=order)
+        return sorted(clusters, key=cluster_sort_key)
 
 
 def _usage_with_running_tasks_s(situation: CampaignCycleSituation) -> dict[str, float]:

@@ -194,7 +194,7 @@ def _count_fitting_tasks_by_cluster(
                 most = min(most, request.max_jobs - counted.there[number, name])
             room[name] = min(remaining.free.free_slots_for_request(name, request) // request.slots, most)
 
-    def order(name: str) -> tuple[int, float, int, str]:
+    def cluster_sort_key(name: str) -> tuple[int, float, int, str]:
         return counted.in_vain.get((number, name), 0), mean_s.get(name, inf), -room[name], name
 
-    return {name: room[name] for name in sorted(room, key=order) if room[name] > 0}
+    return {name: room[name] for name in sorted(room, key=cluster_sort_key) if room[name] > 0}

@@ -146,11 +146,11 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
         and (rules.level > 1 or (job.last_run and is_job_unevenly_spread_over_hosts(board, job)))
     )
 
-    def mean_bytes(job: RebalanceJobOrDataset) -> float:
+    def mean_task_bytes(job: RebalanceJobOrDataset) -> float:
         tasks = board.of_job[job.name]
         return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0
 
-    return sorted(jobs, key=lambda job: (-mean_bytes(job), job.name))
+    return sorted(jobs, key=lambda job: (-mean_task_bytes(job), job.name))
 
 
 def plan_host_evacuation(snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
@@ -269,7 +269,7 @@ def _draft_replacement_from_copy(
 def _draft_moves_off_host(
     draft: MovePlanDraft, host: RebalanceHost, tasks: list[RebalanceTask], *, is_full: bool
 ) -> None:
-    def advise(task: RebalanceTask) -> None:
+    def draft_or_reject_move(task: RebalanceTask) -> None:
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_disk_full(host):
             return
@@ -283,7 +283,7 @@ def _draft_moves_off_host(
         else:
             _draft_move_off_host(draft, job, task, host)
 
-    move_plan_draft_and_refusals.draft_moves_owner_round_robin(draft, tasks, advise)
+    move_plan_draft_and_refusals.draft_moves_owner_round_robin(draft, tasks, draft_or_reject_move)
 
 
 def _draft_move_off_host(

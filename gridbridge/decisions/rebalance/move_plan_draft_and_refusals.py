@@ -212,12 +212,12 @@ def rank_copy_target_hosts(
     if task.has_original:  # a dataset may go to areas of any kind
         kinds = {host.kind for host in board.hosts.values()}
 
-    def rank(host: RebalanceHost) -> tuple[bool, bool, float, str]:
+    def target_sort_key(host: RebalanceHost) -> tuple[bool, bool, float, str]:
         siblings = board.copies_of_job_at(job.name, host.name)
         load = board.load_score_of(host) + board.rules.sibling_weight * siblings
         return host.name not in now.spoilt, not host.zones.isdisjoint(held), load, host.name
 
-    return sorted((host for kind in kinds for host in draft.hosts_taking_copies(task, kind)), key=rank)
+    return sorted((host for kind in kinds for host in draft.hosts_taking_copies(task, kind)), key=target_sort_key)
 
 
 STATES = {

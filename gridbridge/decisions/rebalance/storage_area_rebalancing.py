@@ -270,11 +270,11 @@ def choose_next_replica_area(
     fit = [area for area in areas if not reasons[area.storage]]
     held = {name for area in areas if area.storage in dataset.areas_with_whole_replica for name in area.clusters}
 
-    def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, bool, int, str]:
+    def area_sort_key(area: MeasuredStorageArea) -> tuple[bool, bool, bool, bool, int, str]:
         is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.areas_with_replica
         return is_unbegun, is_new, area.is_store, not held.isdisjoint(area.clusters), -area.free_bytes, area.storage
 
-    best = min(fit, key=rank, default=None)
+    best = min(fit, key=area_sort_key, default=None)
     return best.storage if best else "", refused
 
 

@@ -147,7 +147,7 @@ class RebalanceTaskObserver:
         names = [name for name, where in accesses.items() if batch_adapter_of_cluster(where).array_ends]
         sent = [live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names]
 
-        def query(name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
+        def query_cluster(name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
             where, queues = accesses[name], self._policy.transfer_queues_of_cluster(name)
             try:
                 snapshot = cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
@@ -157,7 +157,7 @@ class RebalanceTaskObserver:
             return snapshot_without_foreign_jobs(self._policy, snapshot, submitted)
 
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
-            return dict(zip(names, threads.map(query, names, sent), strict=True))
+            return dict(zip(names, threads.map(query_cluster, names, sent), strict=True))
 
     def _campaign_tasks_in_job_lists(
         self,

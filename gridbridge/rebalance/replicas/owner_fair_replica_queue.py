@@ -46,10 +46,10 @@ class OwnerFairReplicaActQueue:
     def start_next_act_group(self) -> list[ServiceReplicaAct] | None:
         """Start a group of the owner with the fewest running groups; return None if no group may start now."""
 
-        def order(owner: str) -> tuple[int, int, datetime]:
+        def owner_sort_key(owner: str) -> tuple[int, int, datetime]:
             return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
 
-        for owner in sorted(self._waiting, key=order):
+        for owner in sorted(self._waiting, key=owner_sort_key):
             theirs = self._waiting[owner]
             if group := next(filter(self._may_act_group_begin, theirs), None):
                 theirs.remove(group)

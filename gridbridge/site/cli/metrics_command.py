@@ -176,7 +176,7 @@ def _shut_connection_down(connection: socket.socket) -> None:
 def _http_handler_with_time_limits(
     patience_s: float, longest_s: float, few: OpenConnectionLimit
 ) -> type[WSGIRequestHandler]:
-    class Brief(WSGIRequestHandler):
+    class TimeLimitedHttpHandler(WSGIRequestHandler):
         timeout = patience_s
 
         def handle(self) -> None:
@@ -199,4 +199,4 @@ def _http_handler_with_time_limits(
         def log_message(self, *_: object) -> None:
             """Log no HTTP requests."""
 
-    return Brief
+    return TimeLimitedHttpHandler

@@ -81,12 +81,14 @@ class ReusedRemoteJobIdDetector:
     ) -> RepeatedBackgroundQuery[dict[TransferKey, ClusterJobListRow], dict[int, str]]:
         if cluster not in self._questions:
 
-            def ask(doubtful: dict[TransferKey, ClusterJobListRow]) -> dict[int, str]:
+            def query_account_strings(doubtful: dict[TransferKey, ClusterJobListRow]) -> dict[int, str]:
                 return self._remote.query_remote_job_accounts(
                     cluster, tuple(sorted({row.job_id for row in doubtful.values()}))
                 )
 
-            self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
+            self._questions[cluster] = RepeatedBackgroundQuery(
+                self._workers, cluster, "whose_id", query_account_strings, self._clock
+            )
         return self._questions[cluster]
 
     def _compare_answered_accounts_with_transfers(self, cluster: str) -> None:

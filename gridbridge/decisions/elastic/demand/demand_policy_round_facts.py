@@ -89,12 +89,12 @@ def _rank_nodes_for_removal(
     is_busy = free_capacity.has_running_or_reserved_slots
     busy = Counter(node.pool for node in situation.nodes if is_busy(by_node.get(node.name, [])))
 
-    def rank(node: ElasticNode) -> tuple[bool, float, float, int, str]:
+    def removal_sort_key(node: ElasticNode) -> tuple[bool, float, float, int, str]:
         price = node_price_at_hour(pools[node.pool], situation.local_now) if node.pool in pools else 0.0
         is_whole = not is_host_silent_or_in_error(by_node.get(node.name, []))
         return is_whole, -price, remaining_paid_time_s(node, situation, demand), busy[node.pool], node.name
 
-    return tuple(node.name for node in sorted(situation.nodes, key=rank))
+    return tuple(node.name for node in sorted(situation.nodes, key=removal_sort_key))
 
 
 def remaining_paid_time_s(node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection) -> float:

@@ -89,10 +89,10 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
     """Wake hosts, then plan new nodes of the best pools; return the number of tasks without a node."""
     tasks -= _plan_host_wakes(need, tasks, progress)
 
-    def rank(offer: AddableNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
+    def pool_sort_key(offer: AddableNodesOfPoolOrStandbyHosts) -> tuple[object, ...]:
         return -offer.pool.priority, offer.slot_price, offer.pool.spot, _idle_slot_share(need, tasks, offer), offer.name
 
-    for offer in sorted(_pools_whose_new_nodes_fit_task(need, progress), key=rank):
+    for offer in sorted(_pools_whose_new_nodes_fit_task(need, progress), key=pool_sort_key):
         for choice in _requirement_by_parallel_environment(need, offer, progress):
             tasks -= _add_nodes_of_pool(offer, choice, tasks, progress) if tasks else 0
     return tasks
@@ -157,13 +157,13 @@ def _plan_host_wakes(need: DemandTaskRequirement, tasks: int, progress: ChosenNe
     if not asleep:
         return 0
 
-    def pack(hosts: int, tasks: int) -> tuple[int, task_packing.HostBlocks]:
+    def pack_after_waking(hosts: int, tasks: int) -> tuple[int, task_packing.HostBlocks]:
         blocks = task_packing.merge_hosts_of_equal_capacity((*progress.blocks, *asleep[:hosts]))
         return task_packing.pack_tasks_first_fit(need, tasks, blocks)
 
-    fit, _ = pack(len(asleep), tasks)
-    hosts = bisect_left(range(len(asleep)), True, key=lambda hosts: pack(hosts, fit)[0] == fit)
-    _record_woken_standby_hosts(progress, pack(hosts, fit)[1], asleep)
+    fit, _ = pack_after_waking(len(asleep), tasks)
+    hosts = bisect_left(range(len(asleep)), True, key=lambda hosts: pack_after_waking(hosts, fit)[0] == fit)
+    _record_woken_standby_hosts(progress, pack_after_waking(hosts, fit)[1], asleep)
     return fit
 
 
@@ -284,11 +284,11 @@ def _fewest_new_nodes_for_tasks(
         blocks = task_packing.merge_hosts_of_equal_capacity((*own, *_shareable_standby_hosts(group, need, progress)))
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):  # pieces need separate hosts
 
-        def count_placed(nodes: int, tasks: int) -> int:
+        def count_tasks_fitting(nodes: int, tasks: int) -> int:
             return task_packing.pack_tasks_first_fit(need, tasks, _append_new_nodes(blocks, offer, group, nodes))[0]
 
-        fit = count_placed(most, tasks)
-        return fit, bisect_left(range(most), True, key=lambda nodes: count_placed(nodes, fit) == fit)
+        fit = count_tasks_fitting(most, tasks)
+        return fit, bisect_left(range(most), True, key=lambda nodes: count_tasks_fitting(nodes, fit) == fit)
     free, pieces_each = _count_task_pieces_fitting_blocks(need, blocks), _task_pieces_per_host(need, offer.room)
     if not pieces_each:
         return 0, 0

@@ -276,7 +276,7 @@ def pack_tasks_with_alternative_needs(
 def split_by_parallel_environment(
     need: DemandTaskRequirement, rooms: Iterable[FreeHostCapacity]
 ) -> tuple[DemandTaskRequirement, ...]:
-    """Split a requirement into one for each parallel environment, which all hosts of a task must share."""
+    """Split a requirement by parallel environment, because all hosts of a task must share one environment."""
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
     parts = (part for room in rooms for part in room.parts)
