@@ -21,6 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
+import sqlalchemy as sa
+
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.cli import task_output_carrier, task_record_reader
@@ -29,16 +31,17 @@ from gridbridge.campaigns.runner import background_input_carries
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows, UnbroughtOutputRows
 from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
 from gridbridge.config import configuration_file
+from gridbridge.decisions.campaigns.task_usage_warnings import COUNTED
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, INPUT_GROUPS, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
-from gridbridge.model.campaigns.task_index_and_attempt_texts import STEPS
+from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK, STEPS
 from gridbridge.model.campaigns.task_input_files import TaskInputFile, task_line_with_inputs
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.site_configuration import Policy
@@ -51,6 +54,7 @@ from gridbridge.rebalance.replicas.task_input_carrier import run_task_input_carr
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
+from gridbridge.state.campaign_tables import ATTEMPTS
 from gridbridge.state.state_file import StateFile
 from tests.builders.mounts import memory_mounted
 from tests.builders.programs import write_program
@@ -635,14 +639,22 @@ def _let_start() -> None:
         (sandbox.CELLS / name / "waits").unlink()
 
 
+_OUTCOMES_OF_TASKS = sa.select(ATTEMPTS.c.outcome).where(ATTEMPTS.c.task < FIRST_PROLOGUE_TASK)
+
+
 def _is_clean(state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)) -> list[str]:
     with closing(StateFile.open(STATE)) as database:
         campaigns = CampaignRows(database).all_campaigns()
+        usages = CampaignStatisticsRows(database).task_usages_by_campaign()
+        outcomes = [row["outcome"] for row in database.rows(_OUTCOMES_OF_TASKS)]
+    counted = sum(usage.ended for of_campaign in usages.values() for usage in of_campaign)
+    is_whole = state is CampaignState.TERMINATED
     found = [*dict.fromkeys((one.state, (one.ended, one.failed)) for one in campaigns)]
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
     left = sorted(name for name in there if name != campaign_file_verification.NAME)
     return [
         *check("the campaign", found, [(state, counts)]),
+        *(check("ends in the usage", counted, sum(map(COUNTED.__contains__, outcomes))) if is_whole else ()),
         *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),
         *check("the folder", left, [*files]),
         *check("answers", bool(os.listdir(f"{PUBLISHED}/taken")), True),
