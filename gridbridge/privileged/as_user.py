@@ -8,10 +8,10 @@ Exit status: 0 done, 1 failed, 2 refused, 3 the job id belongs to another job, 6
 VERB is hold, release, suspend, resume, delete or unstage. Verbs for a campaign's FILE: send-arrays
 FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS, release-array FILE
 CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE CLUSTER ARRAY PLACES,
-list-arrays FILE, end-campaign FILE, take-up FILE REQUEST, carry-inputs FILE CLUSTER TASKS,
-drop-inputs FILE CLUSTER, bring-outputs and read-records FILE CLUSTER TASKS. Verb notify-owner FILE WORD... runs
-the owner's program. Verbs for datasets: look FILE..., verify FILE, copy FILE STORAGE [LEAVING] and
-drop FILE STORAGE.
+list-arrays FILE, end-campaign FILE, take-up FILE REQUEST, carry-inputs FILE CLUSTER TASKS
+[AT_CLUSTER], drop-inputs FILE CLUSTER, bring-outputs and read-records FILE CLUSTER TASKS. Verb
+notify-owner FILE WORD... runs the owner's program. Verbs for datasets: look FILE..., verify FILE,
+copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """

@@ -18,7 +18,7 @@ from gridbridge.privileged.as_user_replica_verbs import LONG_S, become_owner_pro
 
 OF_TASKS, OF_CAMPAIGN = "c.CAMPAIGN CLUSTER TASKS", "c.CAMPAIGN CLUSTER"
 USAGE = {
-    "carry-inputs": OF_TASKS,
+    "carry-inputs": f"{OF_TASKS} [AT_CLUSTER]",
     "drop-inputs": OF_CAMPAIGN,
     "bring-outputs": OF_TASKS,
     "read-records": OF_TASKS,
@@ -34,7 +34,8 @@ def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
     """Check the arguments and the campaign file's owner, then run the owner's program."""
     verb, file, cluster, *tasks = [*arguments, "", ""][: max(3, len(arguments))]
     campaign = file.removeprefix("c.")
-    is_complete = len(arguments) == 1 + len(USAGE[verb].split())
+    most = len(USAGE[verb].split())
+    is_complete = most - USAGE[verb].count("[") <= len(arguments) - 1 <= most
     if not is_complete or campaign == file or not is_short_ascii_number(campaign):
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {USAGE[verb]}")
     config = read_config_or_not_yet_possible()

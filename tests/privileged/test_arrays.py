@@ -15,7 +15,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignEndInRootLedger, GridbridgeError, RemoteJobNotOurs, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, split_task_parameters
 from gridbridge.model.fixed_paths import REFUSED_THERE
-from gridbridge.privileged import as_user, as_user_array_verbs, as_user_refusals_and_user_switch
+from gridbridge.privileged import as_user, as_user_array_verbs, as_user_refusals_and_user_switch, carry_task_files
 from gridbridge.privileged import as_user_array_arguments as order
 from gridbridge.privileged import owner_worker as worker_module
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
@@ -90,6 +90,28 @@ def test_an_array_may_be_deleted_completely_or_by_indices(asked: Asked) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_complete"),
+    [
+        ("carry-inputs c.12 gone 0:1", True),
+        ("carry-inputs c.12 gone 0-3:1 0:1", True),
+        ("carry-inputs c.12 gone 0-3:1 0:1 1:1", False),
+        ("carry-inputs c.12 gone", False),
+        ("read-records c.12 gone 0:1 1:1", False),
+        ("drop-inputs c.12 gone 0:1", False),
+        ("drop-inputs c.x gone", False),
+    ],
+)
+def test_requests_about_files_of_tasks_have_the_right_number_of_words(
+    monkeypatch: pytest.MonkeyPatch, words: str, is_complete: bool
+) -> None:
+    monkeypatch.setattr(carry_task_files, "read_config_or_not_yet_possible", dict)
+    expected = OwnerRequestNotYetPossible if is_complete else AsUserRequestRefusal
+
+    with pytest.raises(expected, match="no cluster 'gone'" if is_complete else "usage: gridbridge-as-user"):
+        carry_task_files.run_owner_file_carrier(words.split())
 
 
 def test_every_array_verb_is_accepted_by_the_program() -> None:

@@ -151,10 +151,21 @@ def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     _run_gridbridge_as_user(ERRORS, "take-up", f"c.{campaign}", request)
 
 
-def start_input_carry(array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> BackgroundProgram:
-    """Start to carry the input files of an array's tasks to its cluster; may be repeated."""
-    tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
-    return privileged_helper_calls.start_gridbridge_as_user("carry-inputs", f"c.{array.campaign}", array.cluster, tasks)
+def start_input_carry(
+    array: CampaignArray, attempts: tuple[TaskAttempt, ...], at_cluster: tuple[TaskAttempt, ...] = ()
+) -> BackgroundProgram:
+    """Start to carry the input files of an array's tasks to its cluster; may be repeated.
+
+    The tasks in `at_cluster` read outputs of predecessors that are at this cluster, and not at home yet.
+    """
+    tasks = [
+        format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in some))
+        for some in (attempts, at_cluster)
+        if some
+    ]
+    return privileged_helper_calls.start_gridbridge_as_user(
+        "carry-inputs", f"c.{array.campaign}", array.cluster, *tasks
+    )
 
 
 def start_input_removal(campaign: int, cluster: str) -> BackgroundProgram:

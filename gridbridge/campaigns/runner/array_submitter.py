@@ -53,7 +53,9 @@ class CampaignArrayCommands(Protocol):
     def close_campaign_in_root_ledger(self, campaign: int, /) -> None:
         """Close a campaign in root's ledger, so that root submits no more tasks of the campaign."""
 
-    def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], /) -> BackgroundProgram:
+    def start_input_carry(
+        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], at_cluster: tuple[TaskAttempt, ...], /
+    ) -> BackgroundProgram:
         """Start to carry the input files of an array's tasks to its cluster."""
 
     def timed_input_carry(self, answer: CompletedProgram, /) -> TimedInputCarry:

@@ -13,6 +13,7 @@ from gridbridge.campaigns.runner.array_submitter import (
 )
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignCluster, TaskAttempt
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -87,6 +88,7 @@ class BackgroundInputCarries:
         self._campaigns = campaigns
         self._owners = owners
         self._copies = InputCarryRows(campaigns.database)
+        self._predecessors = PredecessorRows(campaigns.database, campaigns)
         self._acts = acts
         self._clock = clock
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
@@ -116,11 +118,26 @@ class BackgroundInputCarries:
                 return
         elif may_start_owner_program(owner, self._running):
             pair = array.campaign, array.cluster
+            at_cluster = self._attempts_with_outputs_at_cluster(array, attempts)
             self._copies.record_begun_carry(*pair)
-            program = self._acts.start_input_carry(array, attempts)
+            program = self._acts.start_input_carry(array, attempts, at_cluster)
             self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=pair, array=array)
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
+
+    def _attempts_with_outputs_at_cluster(
+        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]
+    ) -> tuple[TaskAttempt, ...]:
+        """Return the attempts that read outputs of predecessors at their own cluster, before these are at home.
+
+        Raises InputCarryUnfinished if such outputs are at another cluster, until they have been brought home.
+        """
+        clusters = self._predecessors.clusters_of_unbrought_inputs(
+            array.campaign, (attempt.task for attempt in attempts)
+        )
+        if any(of_task != {array.cluster} for of_task in clusters.values()):
+            raise InputCarryUnfinished("outputs of predecessors are being brought home from other clusters")
+        return tuple(attempt for attempt in attempts if attempt.task in clusters)
 
     def collect_ended_carries(self) -> bool:
         """Store the results of ended carries, so that their arrays may be submitted; say whether there are any.

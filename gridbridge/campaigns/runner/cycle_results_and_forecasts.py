@@ -1,7 +1,7 @@
 """Stores the results of the runner's cycles, and forecasts when campaigns end."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -91,8 +91,16 @@ PRIORITIES = {
 
 
 class TaskAndCampaignEndRecorder:
-    def __init__(self, database: StateFile, observations: CycleStatisticsRecorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: StateFile,
+        observations: CycleStatisticsRecorder,
+        clock: Clock,
+        remote_clusters: Container[str] = (),
+    ) -> None:
+        """Take the clusters that are reached by ssh, to which input files are carried."""
         self._database = database
+        self._remote_clusters = remote_clusters
         self._campaigns = CampaignRows(database)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
@@ -172,6 +180,9 @@ class TaskAndCampaignEndRecorder:
             ]
             if stored_campaign and stored_campaign.jdl.outputs_to:
                 self._outputs.add_outputs_of_attempts(succeeded)
+                self._predecessors.release_tasks_with_carried_inputs(
+                    campaign, [attempt.task for attempt in succeeded], self._remote_clusters
+                )
             else:
                 self._predecessors.release_dependent_tasks(campaign, [attempt.task for attempt in succeeded])
             failed = counts.total() - counts[campaign_model.TaskAttemptOutcome.SUCCESS] - cancelled

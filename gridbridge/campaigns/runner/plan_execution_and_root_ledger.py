@@ -156,7 +156,7 @@ class CampaignPlanExecutor:
         self._ownerless = ownerless  # deletes an array whose owner no longer exists
         owners = CampaignOwnerUids(campaigns)
         self._turns = turns = OwnerCallTimeBudget(owners, clock, failures)
-        self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
+        self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock, remote_clusters)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
         record = answers.record_submission_result
         self.inputs = inputs = BackgroundInputCarries(campaigns, owners, acts, clock, remote_clusters, programs.inputs)

@@ -1,6 +1,6 @@
 """Predecessors of campaigns in the state file: their progress, and the tasks that wait for tasks of the same number."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import groupby
 
 from sqlalchemy import Select, and_, bindparam, delete, func, insert, select
@@ -24,6 +24,15 @@ from gridbridge.state.state_file import StateFile
 _COUNTED = [CAMPAIGNS.c[name] for name in ("number", "name", "state", "tasks", "ended", "failed", "cancelled")]
 _IS_SAME = and_(
     PREDECESSORS.c.predecessor == bindparam("of_predecessor"), PREDECESSORS.c.condition == PredecessorCondition.SAME
+)
+_UNBROUGHT_OF_PREDECESSORS = (
+    select(OUTPUTS.c.task, OUTPUTS.c.cluster)
+    .join(PREDECESSORS, PREDECESSORS.c.predecessor == OUTPUTS.c.campaign)
+    .where(
+        PREDECESSORS.c.campaign == bindparam("of"),
+        PREDECESSORS.c.condition == PredecessorCondition.SAME,
+        OUTPUTS.c.task.between(bindparam("low"), bindparam("high")),
+    )
 )
 _DEPENDENTS = select(PREDECESSORS.c.campaign).where(_IS_SAME).order_by(PREDECESSORS.c.campaign)
 _WITH_OUTPUTS = select(OUTPUTS.c.task).where(OUTPUTS.c.campaign == bindparam("of_campaign"))
@@ -75,6 +84,11 @@ class PredecessorRows:
     def release_dependent_tasks(self, predecessor: int, succeeded: Iterable[int]) -> None:
         """Release the tasks that wait for these tasks of a predecessor, in the caller's transaction."""
         dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
+        self._release_tasks_of_campaigns(dependents, predecessor, succeeded)
+
+    def _release_tasks_of_campaigns(
+        self, dependents: Collection[int], predecessor: int, succeeded: Iterable[int]
+    ) -> None:
         for part in _group_into_ranges(sorted(succeeded)) if dependents else ():
             for campaign in dependents:
                 rows = self._database.rows(_AROUND, campaign=campaign, low=part.start, high=part.stop - 1)
@@ -83,6 +97,29 @@ class PredecessorRows:
                 if before != after:
                     self._campaigns.remove_unsent_tasks(campaign, before)
                     self._campaigns.add_unsent_tasks(campaign, *after)
+
+    def release_tasks_with_carried_inputs(
+        self, predecessor: int, succeeded: Iterable[int], remote_clusters: Container[str]
+    ) -> None:
+        """Release tasks whose inputs are carried before they start: a carry waits for outputs that are elsewhere."""
+        dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
+        carried = [
+            number
+            for number in dependents
+            if (campaign := self._campaigns.find_campaign(number))
+            and campaign.jdl.inputs
+            and all(cluster in remote_clusters for cluster in campaign.jdl.clusters)
+        ]
+        self._release_tasks_of_campaigns(carried, predecessor, succeeded)
+
+    def clusters_of_unbrought_inputs(self, campaign: int, tasks: Iterable[int]) -> dict[int, frozenset[str]]:
+        """Return, by task, the clusters with outputs of the same tasks of predecessors that are not at home yet."""
+        clusters: dict[int, frozenset[str]] = {}
+        for part in _group_into_ranges(sorted(tasks)):
+            of = {"of": campaign, "low": part.start, "high": part.stop - 1}
+            for row in self._database.rows(_UNBROUGHT_OF_PREDECESSORS, **of):
+                clusters[row["task"]] = clusters.get(row["task"], frozenset()) | {row["cluster"]}
+        return clusters
 
     def read_progress_of_predecessors(self) -> Mapping[int, PredecessorProgress]:
         """Return the progress of each predecessor of an unfinished campaign, by number of the predecessor."""

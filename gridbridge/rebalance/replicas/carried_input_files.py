@@ -31,6 +31,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 LINKS_A_CALL = 20  # paths of up to 4096 bytes in one remote command
+COPY_S = 3600.0  # time limit for copies of files of unknown size
 FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
 FIND_STORE = f"""umask 077
 home=$(getent passwd "$(id -u)" | cut -d : -f 6)
@@ -96,6 +97,20 @@ while [ $# -gt 1 ]; do
     [ ! -f "$1" ] || cp --reflink=auto -- "$1" "$store.part/$2" 2>/dev/null || rm -f -- "$store.part/$2"
     shift 2
 done
+"""
+TAKE_MADE = f"""{FIND_STORE}
+shift 3
+cd -- "$home" || exit
+while [ $# -gt 1 ]; do
+    part=$store.part/$2
+    if [ -f "$1" ] && cp --reflink=auto -- "$1" "$part" && cmp -s -- "$1" "$part"; then
+        chmod 400 -- "$part" && touch -- "$part" && mv -f -- "$part" "$store/$2" && echo "$2" || exit
+    else
+        rm -f -- "$part"
+    fi 2>/dev/null
+    shift 2
+done
+sync -f -- "$store"
 """
 RENAME = f"""{FIND_STORE}
 shift 3
@@ -180,6 +195,14 @@ class CarriedInputFolder:
                 TAKE, tuple(word for digest in digests for word in (paths[digest], digest)), limit_s
             )
             copied.update(self._run_script_at_cluster(INSTALL, digests, limit_s).split())
+        return copied
+
+    def copy_made_files(self, paths: Mapping[str, str]) -> set[str]:
+        """Copy files that predecessors made, from {name: path relative to the home}; return the names of the copies."""
+        copied = set[str]()
+        for names in _split_into_groups([*paths], LINKS_A_CALL):
+            words = tuple(word for name in names for word in (paths[name], name))
+            copied.update(self._run_script_at_cluster(TAKE_MADE, words, COPY_S).split())
         return copied
 
     def rename_files(self, digests: Mapping[str, str], needed: Set[str]) -> None:

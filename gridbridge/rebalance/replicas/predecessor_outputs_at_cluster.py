@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from gridbridge.campaigns.cli import task_output_reading_and_fetching
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign
@@ -20,15 +20,29 @@ MOST_TASKS = 10_000  # so many tasks are searched of a predecessor for which the
 
 
 def find_predecessor_outputs(
-    campaign: int, cluster: str, tasks: Collection[int], inputs: Collection[str], paths: FixedPaths
+    campaign: int,
+    cluster: str,
+    tasks: Collection[int],
+    inputs: Collection[str],
+    paths: FixedPaths,
+    *,
+    are_at_cluster: bool = False,
 ) -> dict[str, str]:
-    """Return {path at home: path relative to the home at the cluster} of some `inputs`; {} after an error."""
+    """Return {path at home: path relative to the home at the cluster} of some `inputs`; {} after an error.
+
+    With `are_at_cluster` the runner knows that the outputs of the same tasks of predecessors are at the cluster, and no
+    error is ignored.
+    """
     outputs: dict[str, str] = {}
     try:
         for shown, is_by_task in _predecessors_of_own_campaign(campaign, paths):
+            if are_at_cluster and not is_by_task:
+                continue
             numbers = tasks if is_by_task else range(min(shown.tasks, MOST_TASKS))
-            outputs |= _find_outputs_of_campaign(shown.number, cluster, numbers, inputs, paths)
-    except (GridbridgeError, ValueError, TypeError):
+            outputs |= _find_outputs_of_campaign(shown.number, cluster, numbers, inputs, paths, are_at_cluster)
+    except (GridbridgeError, ValueError, TypeError) as error:
+        if are_at_cluster:
+            raise StateError(f"outputs of predecessors at {cluster}: {error}") from error
         return {}  # the files are carried from home
     return outputs
 
@@ -48,7 +62,12 @@ def _predecessors_of_own_campaign(campaign: int, paths: FixedPaths) -> Iterator[
 
 
 def _find_outputs_of_campaign(
-    number: int, cluster: str, tasks: Collection[int], inputs: Collection[str], paths: FixedPaths
+    number: int,
+    cluster: str,
+    tasks: Collection[int],
+    inputs: Collection[str],
+    paths: FixedPaths,
+    are_at_cluster: bool,
 ) -> dict[str, str]:
     source = task_output_reading_and_fetching.own_campaign_output_folders(number, paths, tasks).get(cluster)
     if source is None or not source.outputs_to:
@@ -59,7 +78,8 @@ def _find_outputs_of_campaign(
         for name, target in targets_of_outputs(source.outputs, task, line)
     }
     of_inputs = {path: outputs[path] for path in inputs if path in outputs}
-    at_cluster = _succeeded_tasks_at_cluster(number, cluster, {task for task, _ in of_inputs.values()}, paths.published)
+    of_tasks = {task for task, _ in of_inputs.values()}
+    at_cluster = of_tasks if are_at_cluster else _succeeded_tasks_at_cluster(number, cluster, of_tasks, paths.published)
     return {path: output for path, (task, output) in of_inputs.items() if task in at_cluster}
 
 

@@ -1,7 +1,8 @@
 """Carries the input files of a campaign's tasks to a cluster, as the owner; gridbridge-as-user runs this program.
 
-Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER [TASKS]. Without TASKS it removes
-the campaign's files that no other campaign of the owner needs. It prints one line of JSON. Exit status: 0 done;
+Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER [TASKS [AT_CLUSTER]]. Predecessors'
+outputs that the tasks AT_CLUSTER read are at the cluster, and perhaps not at home yet. Without TASKS it removes the
+campaign's files that no other campaign of the owner needs. It prints one line of JSON. Exit status: 0 done;
 2 error, on standard error; 75 another such process of the owner runs for the cluster, or the campaign has ended.
 """
 
@@ -55,23 +56,11 @@ def run_task_input_carrier() -> int:
                 return NOT_NOW
             watch = CampaignEndWatch(campaign, Clock())
             store = CarriedInputFolder(area, f"{scope}.links", is_unwanted=watch.has_campaign_ended)
-            answer: dict[str, object] = {}
-            if tasks:
-                numbers = {task for task, _ in parse_attempt_ranges(tasks[0])}
-                after = next_tasks_after(numbers)
-                inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
-                store.open_folder()
-                find_replicas = partial(replica_paths_of_inputs, policy, cluster)
-                now = {task: inputs[task] for task in numbers & inputs.keys()}
-                find_outputs = partial(find_predecessor_outputs, campaign, cluster, paths=FixedPaths())
-                of_array = partial(find_outputs, numbers)
-                answer["missing"] = carry_missing_inputs(store, now, find_replicas, of_array)
-                later = {task: inputs[task] for task in after if task in inputs}
-                of_later = partial(find_outputs, later.keys())
-                answer["next_task_bytes"] = mean_missing_input_bytes(store, [*later.values()], find_replicas, of_later)
-                answer |= {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
-            else:
+            if not tasks:
                 remove_unneeded_inputs(store, campaign)
+            answer = _carry_inputs_of_tasks(store, policy, campaign, cluster, *tasks) if tasks else {}
+            if answer is None:
+                return NOT_NOW
     except CopyNoLongerWanted:
         return NOT_NOW
     except (GridbridgeError, OSError) as error:
@@ -84,6 +73,28 @@ def run_task_input_carrier() -> int:
 def next_tasks_after(tasks: Set[int]) -> tuple[int, ...]:
     """Return the next tasks that are not in an array; an array whose tasks share files may have the last task."""
     return tuple(islice((task for task in count(min(tasks) + 1) if task not in tasks), NEXT_TASKS))
+
+
+def _carry_inputs_of_tasks(
+    store: CarriedInputFolder, policy: Policy, campaign: int, cluster: str, tasks: str, at_cluster: str = ""
+) -> dict[str, object] | None:
+    """Carry the inputs of tasks, and return the answer for the runner; None: some are not at home yet."""
+    numbers = {task for task, _ in parse_attempt_ranges(tasks)}
+    here = {task for task, _ in parse_attempt_ranges(at_cluster)} if at_cluster else set[int]()
+    after = next_tasks_after(numbers)
+    inputs = read_inputs_of_own_tasks(campaign, {*numbers, *after})
+    now, later = ({task: inputs[task] for task in some if task in inputs} for some in (sorted(numbers), after))
+    find_replicas = partial(replica_paths_of_inputs, policy, cluster)
+    find_outputs = partial(find_predecessor_outputs, campaign, cluster, paths=FixedPaths())
+    store.open_folder()
+    find_here = partial(find_outputs, here, are_at_cluster=True)
+    if not copy_outputs_of_predecessors(store, [now[task] for task in here & now.keys()], find_here):
+        return None
+    missing = carry_missing_inputs(store, now, find_replicas, partial(find_outputs, numbers))
+    of_later = partial(find_outputs, later.keys())
+    next_task_bytes = mean_missing_input_bytes(store, [*later.values()], find_replicas, of_later)
+    amounts = {"copied_bytes": store.copied_bytes, "took_s": round(store.copying_s, 3)}
+    return {"missing": missing, "next_task_bytes": next_task_bytes, **amounts}
 
 
 class CampaignEndWatch:
@@ -117,6 +128,21 @@ def storage_area_of_inputs(policy: Policy, cluster: str) -> StorageAreaForAccoun
 
 ReplicaFinder = Callable[[Collection[TaskInputFile]], Mapping[str, str]]  # files -> {checksum: path at the cluster}
 OutputFinder = Callable[[Set[str]], Mapping[str, str]]  # paths at home -> {path at home: path at the cluster}
+
+
+def copy_outputs_of_predecessors(
+    store: CarriedInputFolder, inputs: Iterable[Iterable[TaskInputFile]], find_outputs: OutputFinder
+) -> bool:
+    """Copy outputs of predecessors inside the cluster, whatever is at home; say whether all have been copied.
+
+    An output inside a folder, or one that was removed, comes from home later.
+    """
+    files = {file.digest: file for of_task in inputs for file in of_task if file.is_made_by_predecessor}
+    present = {copy.digest for copy in store.list_files(files)} if files else set[str]()
+    absent = {digest: file.path for digest, file in files.items() if digest not in present}
+    outputs = find_outputs({*absent.values()}) if absent else {}
+    paths = {digest: outputs[path] for digest, path in absent.items() if path in outputs}
+    return absent.keys() <= store.copy_made_files(paths)
 
 
 def carry_missing_inputs(

@@ -93,8 +93,11 @@ class CarryingGrid(Grid):
         super().__init__()
         self.carries: list[StartedProgram] = []
 
-    def start_input_carry(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> StartedProgram:
-        return self._start(f"carry {array.number} {[attempt.task for attempt in attempts]}")
+    def start_input_carry(
+        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], at_cluster: tuple[TaskAttempt, ...]
+    ) -> StartedProgram:
+        here = f" with outputs of {[attempt.task for attempt in at_cluster]} there" if at_cluster else ""
+        return self._start(f"carry {array.number} {[attempt.task for attempt in attempts]}{here}")
 
     def start_input_removal(self, campaign: int, cluster: str) -> StartedProgram:
         return self._start(f"remove {campaign} {cluster}")

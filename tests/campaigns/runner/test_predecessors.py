@@ -29,9 +29,10 @@ from gridbridge.model.campaigns.campaign_predecessors import (
 )
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.state.campaign_tables import PREDECESSORS
 from tests.builders.campaigns import NOON, made_campaign, made_policy, site_fixture
-from tests.campaigns.runner.fake_clusters import CarryingGrid, GridSite
+from tests.campaigns.runner.fake_clusters import CARRIED, CarryingGrid, GridSite
 from tests.campaigns.runner.intake_site import SWEEP, IntakeSite
 from tests.campaigns.runner.test_campaign_intake import restored_without
 
@@ -220,6 +221,44 @@ def test_outputs_are_at_home_before_a_task_is_released(tmp_path: Path) -> None:
     site.do(Plan())
 
     assert ((1, 2), [0]) == (site.sendable(), site.sent())
+
+
+@pytest.mark.parametrize(
+    ("inputs", "remote_clusters", "sendable"),
+    [
+        (("/d/./x",), {"beta"}, (1, 2)),
+        (("/d/./x",), {"gamma"}, (0, 3)),
+        ((), {"beta"}, (0, 3)),
+    ],
+    ids=["carried", "a cluster that sees the files", "no inputs"],
+)
+def test_only_tasks_whose_inputs_are_carried_are_released_before_outputs_are_at_home(
+    tmp_path: Path, inputs: tuple[str, ...], remote_clusters: set[str], sendable: tuple[int, int]
+) -> None:
+    site = WorkflowSite(tmp_path, outputs_to="/home/alice/results", inputs=inputs)
+    site.do = site.executor(remote_clusters=remote_clusters).execute_plan
+    site.end(1)
+
+    assert sendable == site.sendable()
+
+
+@pytest.mark.parametrize(("cluster", "carries"), [("beta", ["carry 1 [1] with outputs of [1] there"]), ("gamma", [])])
+def test_a_task_starts_at_the_cluster_of_outputs_that_are_not_at_home(
+    tmp_path: Path, cluster: str, carries: list[str]
+) -> None:
+    """At other clusters the carry of its inputs waits until the outputs have been brought home."""
+    site = WorkflowSite(tmp_path, outputs_to="/home/alice/results", inputs=("/d/./x",))
+    site.do = site.executor(remote_clusters={"beta", "gamma"}).execute_plan
+    site.end(1)
+    bringing = site.grid.carries[-1]
+    site.do(Plan(sends=(PlannedCampaignTaskSend(campaign=2, cluster=cluster, tasks=1),)))
+    assert carries == [told for told in site.grid.told if told.startswith("carry")]
+
+    bringing.result = CompletedProgram((), 0, CARRIED, b"")
+    site.do(Plan())
+    site.do(Plan(resumed=site.campaigns.query_open_arrays()[-1:]))
+
+    assert [*(carries or ["carry 1 [1]"])] == [told for told in site.grid.told if told.startswith("carry")]
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,23 @@ def test_a_workflow_waits_for_the_retry_of_a_failed_task(home: Grid) -> None:
     home.until_none(
         lambda: home.sh(FAR, CARRIED, user=ACCOUNT).split(), "no carried file to be left", runner.CAMPAIGN_S
     )
+
+
+@pytest.mark.long
+def test_a_task_starts_from_an_output_at_its_cluster_that_can_not_come_home(home: Grid) -> None:
+    """Both campaigns run at gamma; the folder for the outputs is away until the second campaign has ended."""
+    home.sh(runner.HOST, "mkdir -p ~/workflow/kept", user="alice")
+    command = "sh -c 'echo read $0 >out/$0.txt'"
+    reads = runner.submit(home, jdl("early-reads", 2, command, "gamma", outputs=["out/{}.txt"]))
+    home.sh(runner.HOST, "mv ~/workflow ~/workflow.away", user="alice")
+    later = {"after": [f"{reads}:same"], "inputs": [f"{WORKFLOW}/./out/{{}}.txt"]}
+    keys = jdl("early-calls", 2, "sh -c 'grep -qx \"read $0\" out/$0.txt'", "gamma", **later)
+    calls = runner.submit(home, keys)
+    found = runner.until_state(home, calls, "terminated")
+    unbrought = runner.published(home, reads)["state"]
+    home.sh(runner.HOST, "mv ~/workflow.away ~/workflow", user="alice")
+    home.sh(runner.HOST, f"gridevents -c {reads} -f", user="alice")
+    runner.until_state(home, reads, "terminated")
+
+    assert (2, 0, "in_treatment") == (found["ended"], found["failed"], unbrought)
+    home.until(lambda: home.sh(runner.HOST, "ls ~/workflow/out", user="alice").split() == ["0.txt", "1.txt"], "outputs")

@@ -1,6 +1,7 @@
 """Outputs of predecessors are found where they lie, at the cluster of the task that reads them."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file
+from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
@@ -64,6 +66,23 @@ def test_outputs_of_predecessors_at_the_cluster_are_found(
     write_campaign(Path(paths.campaigns), 3, replace(READS, name="calls", after=(after,)))
 
     assert found == find_predecessor_outputs(3, cluster, tasks, {FIRST, SECOND}, paths)
+
+
+@pytest.mark.parametrize(
+    ("condition", "task", "found"),
+    [(SAME, 1, {SECOND: "./runs/campaign.1/1/out/b.bam"}), (SAME, 0, {}), (OK, 1, {})],
+    ids=["published elsewhere", "of another task", "the whole campaign"],
+)
+def test_the_runner_knows_better_which_outputs_are_at_a_cluster(
+    paths: FixedPaths, condition: PredecessorCondition, task: int, found: dict[str, str]
+) -> None:
+    after = (CampaignPredecessor(name="reads", condition=condition),)
+    write_campaign(Path(paths.campaigns), 3, replace(READS, name="calls", after=after))
+
+    assert found == find_predecessor_outputs(3, "gamma", {task}, {SECOND}, paths, are_at_cluster=True)
+    os.unlink(f"{paths.campaigns}/c.1")
+    with nullcontext() if condition is OK else pytest.raises(StateError, match="outputs of predecessors at gamma"):
+        assert {} == find_predecessor_outputs(3, "gamma", {task}, {SECOND}, paths, are_at_cluster=True)
 
 
 def test_files_are_carried_from_home_if_the_predecessors_file_is_gone(paths: FixedPaths) -> None:

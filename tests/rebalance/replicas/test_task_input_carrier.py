@@ -4,6 +4,7 @@ import hashlib
 import os
 import pwd
 import sys
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from gridbridge.rebalance.replicas.storage_area_shell_scripts import StorageArea
 from gridbridge.rebalance.replicas.task_input_carrier import (
     CampaignEndWatch,
     carry_missing_inputs,
+    copy_outputs_of_predecessors,
     mean_missing_input_bytes,
     next_tasks_after,
 )
@@ -135,6 +137,32 @@ def test_a_predecessors_output_at_the_cluster_is_not_carried_back(
 
     assert ({}, {"read"}, ["a" * 64]) == (missing, cluster.contents(), os.listdir(cluster.carried))
     assert carried == len(cluster.carrier.carried)
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+@pytest.mark.parametrize("there", ["read", None], ids=["there", "removed"])
+def test_outputs_that_are_not_at_home_are_copied_inside_the_cluster(
+    cluster: Cluster, there: str | None, *, is_found: bool
+) -> None:
+    """A file of an earlier workflow may still be at home."""
+    old, output = cluster.file("a", "old"), cluster.folder / "home/campaign.6/0/it's out"
+    output.parent.mkdir(parents=True)
+    if there:
+        output.write_text(there)
+    file, other = (TaskInputFile("a", old.path, size, digest * 64) for size, digest in ((MADE_LATER, "a"), (3, "b")))
+    cluster.store.open_folder()
+
+    def find(paths: Set[str]) -> dict[str, str]:
+        return dict.fromkeys(paths, "./campaign.6/0/it's out") if is_found else {}
+
+    is_copied = there is not None and is_found
+    assert is_copied is copy_outputs_of_predecessors(cluster.store, [(file, other)], find)
+    assert ({"a" * 64: "read"} if is_copied else {}) == {
+        path.name: path.read_text() for path in cluster.carried.iterdir()
+    }
+    assert copy_outputs_of_predecessors(cluster.store, [(other,)], find)
+    assert is_copied is copy_outputs_of_predecessors(cluster.store, [(file,)], lambda _: {})
+    assert [] == [*cluster.carried.with_name(".inputs.part").iterdir()]
 
 
 def test_clusters_that_share_an_area_share_the_carried_files(cluster: Cluster) -> None:
