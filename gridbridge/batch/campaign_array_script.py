@@ -1,14 +1,18 @@
-"""Writes the sh script of a campaign's array; a task selects its parameters by its array index."""
+"""Writes the sh script of a campaign's array; a job selects its task, or its group of tasks, by its array index."""
 
+from gridbridge.model.campaigns.task_index_and_attempt_texts import split_into_groups
 from gridbridge.model.campaigns.task_input_files import TaskInputFile
 from gridbridge.shell.program_runs import quote_for_sh
 
 TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 FOLDER = __file__.rpartition("/")[0]
-BODY, FUNCTIONS_FOR_CHECKPOINTS = f"{FOLDER}/task.sh", f"{FOLDER}/checkpoint.sh"
+BODY, FUNCTIONS_FOR_CHECKPOINTS, FUNCTIONS_FOR_GROUPS = (
+    f"{FOLDER}/{name}.sh" for name in ("task", "checkpoint", "group")
+)
+RUN_TASK, RUN_GROUP = b'enter_folder && run_task "$@"\n', b"enter_folder && run_group\n"
 PLACE = """\
 gb_place=${SGE_TASK_ID:-undefined}
 case $gb_place in undefined) gb_place=${OAR_ARRAY_INDEX:-1} ;; esac
@@ -32,15 +36,24 @@ class CampaignArrayScriptTask:
         self.label = ""  # a prologue or epilogue has this name instead of a number; empty: an ordinary task
 
 
-def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:
-    """Write an array's script; each KEY of `settings` becomes a shell variable gb_KEY of all tasks."""
+def write_campaign_array_script(
+    settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...], group_tasks: int = 1
+) -> bytes:
+    """Write an array's script; each KEY of `settings` becomes a shell variable gb_KEY of all tasks.
+
+    With `group_tasks` above 1 each job runs so many tasks, one after another.
+    """
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
-    cases = "".join(_shell_case_of_task(index, task) for index, task in enumerate(tasks, start=1))
+    groups = split_into_groups(tasks, group_tasks)
+    cases = "".join(
+        _shell_case_of_group(index, group) if group_tasks > 1 else _shell_case_of_task(index, *group)
+        for index, group in enumerate(groups, start=1)
+    )
     ours = f"#!/bin/sh\n{header}{PLACE}case $gb_place in\n{cases}*) exit 1 ;; esac\n"
     has_checkpoints = settings.get("checkpoints") or any(task.checkpoints for task in tasks)
-    return ours.encode(*AS_TYPED) + b"".join(
-        map(_read_bytes, (FUNCTIONS_FOR_CHECKPOINTS, BODY) if has_checkpoints else (BODY,))
-    )
+    files = [FUNCTIONS_FOR_CHECKPOINTS] if has_checkpoints else []
+    files += [BODY, FUNCTIONS_FOR_GROUPS] if group_tasks > 1 else [BODY]
+    return ours.encode(*AS_TYPED) + b"".join(map(_read_bytes, files)) + (RUN_GROUP if group_tasks > 1 else RUN_TASK)
 
 
 def _read_bytes(path: str) -> bytes:
@@ -49,14 +62,29 @@ def _read_bytes(path: str) -> bytes:
 
 
 def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
-    words = " ".join(map(quote_for_sh, (*_words_of_inputs(task), *task.parameters)))
+    return f"{index}) {_assignments_of_task(task)}; set -- {_words_of_task(task)} ;;\n"
+
+
+def _shell_case_of_group(index: int, tasks: "Sequence[CampaignArrayScriptTask]") -> str:
+    """Define gb_tasks, which runs a job's tasks; repeated tasks come first, when most of the walltime is left."""
+    lines = (
+        f"gb_inputs=; {_assignments_of_task(task)}; next_task {_words_of_task(task)} || return\n"
+        for task in sorted(tasks, key=lambda task: -task.attempt)
+    )
+    return f"{index}) gb_tasks() {{\n{''.join(lines)}}} ;;\n"
+
+
+def _assignments_of_task(task: CampaignArrayScriptTask) -> str:
     number = task.label or str(task.number)
     name = quote_for_sh(task.parameters[0] if task.parameters and not task.label else number)
     assignments = f"gb_number={number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
     assignments += f" gb_inputs={len(task.inputs)}" if task.inputs else ""
     assignments += f" gb_outputs={quote_for_sh(' '.join(task.outputs))}" if task.outputs else ""
-    assignments += f" gb_checkpoints={quote_for_sh(' '.join(task.checkpoints))}" if task.checkpoints else ""
-    return f"{index}) {assignments}; set -- {words} ;;\n"
+    return assignments + (f" gb_checkpoints={quote_for_sh(' '.join(task.checkpoints))}" if task.checkpoints else "")
+
+
+def _words_of_task(task: CampaignArrayScriptTask) -> str:
+    return " ".join(map(quote_for_sh, (*_words_of_inputs(task), *task.parameters)))
 
 
 def _words_of_inputs(task: CampaignArrayScriptTask) -> "Iterator[str]":

@@ -1,13 +1,18 @@
-# Runs one task of a campaign's array; gb_* and the task's parameters are set above. The script ends like the task.
+# Functions that run one task of a campaign's array; gb_* and the task's parameters are set above. The script ends like
+# the task; for a group of tasks group.sh replaces die and quit.
 # Exit statuses 99 and 100 would requeue or block the job (sge_shepherd(8)): 199 and 200 replace them, and unused
 # signals replace 199 and 200.
 # shellcheck shell=sh disable=SC2034,SC2154,SC2172,SC3028,SC3045,SC3067 # set or used above, in checkpoint.sh or by execd
 umask 022
 gb_preempted=
-trap 'gb_preempted=1' 56 # sge-methods/preempt announces a preemption; the task then ends by signal 55
-trap : USR2              # the checkpoint signal, sent to all processes of the task
+set_traps() {
+    trap 'gb_preempted=1' 56 # sge-methods/preempt announces a preemption; the task then ends by signal 55
+    trap : USR2              # the checkpoint signal, sent to all processes of the task
+}
+set_traps
 
 die() { ulimit -c 0 && kill "-$1" $$; }
+quit() { exit "$1"; }
 make_way() { case $gb_preempted in 1) die 55 ;; esac }
 
 is_ours_alone() { # checks the present folder, which nobody can exchange any more, and that cd -P followed no link
@@ -52,69 +57,73 @@ put() { # makes a successful attempt's folder the task's folder, unless another 
     mv -T -- "$gb_own" "$gb_number" 2>/dev/null || { [ -d "$gb_number" ] && rm -rf -- "$gb_own"; }
 }
 
-export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY="$gb_copy"
-export CIGRI_JOB_ID="$gb_campaign.$gb_number" CIGRI_JOBID="$gb_campaign.$gb_number"
-export CIGRI_JOB_NAME="$gb_name" CIGRI_JOBNAME="$gb_name" CIGRI_USER="$gb_user" CIGRI_CLUSTER="$gb_cluster"
-export CIGRI_RESOURCES="$gb_slots" CIGRI_WALLTIME="$gb_walltime" CIGRI_WALLTIME_SECONDS="$gb_walltime_s"
+enter_folder() { # makes the campaign's folder, in the working folder of the tasks, and goes there
+    case $gb_directory in '' | "\$HOME"*) gb_directory=$HOME${gb_directory#"\$HOME"} ;; esac
+    cd -- "$gb_directory" || { die 57; exit 1; }
+    gb_work=$PWD
+    cd -P . && gb_above=$PWD
+    gb_folder=campaign.$gb_campaign
+    mkdir -m 700 -- "$gb_folder" 2>/dev/null
+    { cd -P -- "./$gb_folder" && is_ours_alone; } || {
+        echo "gridbridge: $gb_work/$gb_folder: expected a folder that only this account owns and can write" >&2
+        die 57
+        exit 1
+    }
+    belongs_here || {
+        echo "gridbridge: $gb_work/$gb_folder: folder of another campaign $gb_campaign, $(readlink .campaign); move it away" >&2
+        die 57
+        exit 1
+    }
+}
 
-case $gb_directory in '' | "\$HOME"*) gb_directory=$HOME${gb_directory#"\$HOME"} ;; esac
-cd -- "$gb_directory" || { die 57; exit 1; }
-gb_work=$PWD
-cd -P . && gb_above=$PWD
-gb_folder=campaign.$gb_campaign
-gb_output=$gb_number.$gb_attempt
-mkdir -m 700 -- "$gb_folder" 2>/dev/null
-{ cd -P -- "./$gb_folder" && is_ours_alone; } || {
-    echo "gridbridge: $gb_work/$gb_folder: expected a folder that only this account owns and can write" >&2
-    die 57
-    exit 1
+run_task() {
+    export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY="$gb_copy"
+    export CIGRI_JOB_ID="$gb_campaign.$gb_number" CIGRI_JOBID="$gb_campaign.$gb_number"
+    export CIGRI_JOB_NAME="$gb_name" CIGRI_JOBNAME="$gb_name" CIGRI_USER="$gb_user" CIGRI_CLUSTER="$gb_cluster"
+    export CIGRI_RESOURCES="$gb_slots" CIGRI_WALLTIME="$gb_walltime" CIGRI_WALLTIME_SECONDS="$gb_walltime_s"
+    gb_output=$gb_number.$gb_attempt
+    rm -f -- "$gb_output.out" "$gb_output.err" "$gb_output.nodes" "$gb_output.usage"
+    set -C # never writes to an existing file or link
+    { true >"$gb_output.out" 2>"$gb_output.err" && nodes >"$gb_output.nodes"; } || { die 59; exit 1; }
+    set +C
+    case ${gb_usage:-} in ?*) ln -s -- "$PWD/$gb_output.usage" "$gb_usage" ;; esac # keeper.pl writes this file
+    unset gb_usage
+    export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
+    gb_own=
+    case $gb_outputs${gb_inputs:=}${gb_checkpoints:=} in
+    ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;;
+    esac
+    [ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
+    gb_left=${gb_inputs:-0}
+    link_inputs "$@" || { die 54; exit 1; }
+    shift $((4 * ${gb_inputs:-0}))
+    for gb_name in $gb_outputs $gb_checkpoints; do # a task may write into the folders of its files at once
+        case $gb_name in */*) mkdir -p -- "$gb_own/${gb_name%/*}" || { die 57; exit 1; } ;; esac
+    done
+    gb_trap=
+    case $gb_checkpoints in ?*)
+        take_checkpoint || { die 57; exit 1; }
+        gb_trap="trap : $gb_signal; " # so that the checkpoint signal does not end the shell
+        ;;
+    esac
+    make_way # if preempted before the task began
+    case $gb_checkpoints in ?*) time_checkpoints & gb_timer=$! ;; esac
+    (
+        case $gb_checkpoints in ?*) sh -c 'echo "$PPID"' >"$gb_output.pid" ;; esac
+        cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
+        export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work" CIGRI_NODEFILE="$CIGRI_NODE_FILE"
+        exec sh -c "$gb_trap$gb_exec \"\$@\"" sh "$@"
+    ) </dev/null >"$gb_output.out" 2>"$gb_output.err"
+    gb_status=$?
+    rm -f -- "$gb_output.nodes"
+    case $gb_checkpoints in ?*) stop_checkpoints ;; esac
+    make_way
+    case $gb_status$gb_own in 0?*) put || gb_status=1 ;; esac
+    case $gb_status$gb_checkpoints in 0?*) drop_checkpoint ;; esac
+    case $gb_status in
+    99 | 100) gb_status=$((gb_status + 100)) ;;
+    199 | 200) die $((gb_status - 136)) ;;
+    129 | 13? | 14[0-4] | 15[2-57-9]) trap - USR2 && die $((gb_status - 128)) ;; # sh's exit statuses for signals
+    esac
+    quit "$gb_status"
 }
-belongs_here || {
-    echo "gridbridge: $gb_work/$gb_folder: folder of another campaign $gb_campaign, $(readlink .campaign); move it away" >&2
-    die 57
-    exit 1
-}
-rm -f -- "$gb_output.out" "$gb_output.err" "$gb_output.nodes" "$gb_output.usage"
-set -C # never writes to an existing file or link
-{ true >"$gb_output.out" 2>"$gb_output.err" && nodes >"$gb_output.nodes"; } || { die 59; exit 1; }
-set +C
-case ${gb_usage:-} in ?*) ln -s -- "$PWD/$gb_output.usage" "$gb_usage" ;; esac # keeper.pl writes this file
-unset gb_usage
-export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
-gb_own=
-case $gb_outputs${gb_inputs:=}${gb_checkpoints:=} in
-?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;;
-esac
-[ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
-gb_left=${gb_inputs:-0}
-link_inputs "$@" || { die 54; exit 1; }
-shift $((4 * ${gb_inputs:-0}))
-for gb_name in $gb_outputs $gb_checkpoints; do # a task may write into the folders of its files at once
-    case $gb_name in */*) mkdir -p -- "$gb_own/${gb_name%/*}" || { die 57; exit 1; } ;; esac
-done
-gb_trap=
-case $gb_checkpoints in ?*)
-    take_checkpoint || { die 57; exit 1; }
-    gb_trap="trap : $gb_signal; " # so that the checkpoint signal does not end the shell
-    ;;
-esac
-make_way # if preempted before the task began
-case $gb_checkpoints in ?*) time_checkpoints & gb_timer=$! ;; esac
-(
-    case $gb_checkpoints in ?*) sh -c 'echo "$PPID"' >"$gb_output.pid" ;; esac
-    cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
-    export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work" CIGRI_NODEFILE="$CIGRI_NODE_FILE"
-    exec sh -c "$gb_trap$gb_exec \"\$@\"" sh "$@"
-) </dev/null >"$gb_output.out" 2>"$gb_output.err"
-gb_status=$?
-rm -f -- "$gb_output.nodes"
-case $gb_checkpoints in ?*) stop_checkpoints ;; esac
-make_way
-case $gb_status$gb_own in 0?*) put || gb_status=1 ;; esac
-case $gb_status$gb_checkpoints in 0?*) drop_checkpoint ;; esac
-case $gb_status in
-99 | 100) gb_status=$((gb_status + 100)) ;;
-199 | 200) die $((gb_status - 136)) ;;
-129 | 13? | 14[0-4] | 15[2-57-9]) trap - USR2 && die $((gb_status - 128)) ;; # sh's exit statuses for signals
-esac
-exit "$gb_status"

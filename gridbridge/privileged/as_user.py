@@ -9,8 +9,8 @@ VERB is hold, release, suspend, resume, delete or unstage. Verbs for a campaign'
 FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS, release-array FILE
 CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE CLUSTER ARRAY PLACES,
 list-arrays FILE, end-campaign FILE, take-up FILE REQUEST, carry-inputs FILE CLUSTER TASKS
-[AT_CLUSTER], drop-inputs FILE CLUSTER, bring-outputs and read-records FILE CLUSTER TASKS. Verb
-notify-owner FILE WORD... runs the owner's program. Verbs for datasets: look FILE..., verify FILE,
+[AT_CLUSTER], drop-inputs FILE CLUSTER; bring-outputs, read-records and read-jobs FILE CLUSTER TASKS.
+Verb notify-owner FILE WORD... runs the owner's program. Verbs for datasets: look FILE..., verify FILE,
 copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
@@ -45,6 +45,7 @@ REPLICA_VERBS = ("look", "verify", "copy", "drop")
 ARRAY_VERBS = (
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
     *("list-arrays", "end-campaign", "take-up", "carry-inputs", "drop-inputs", "bring-outputs"),
+    "read-jobs",
     "read-records",
 )
 

@@ -16,9 +16,10 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequest
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
-CHECKPOINT, ORDINARY = "checkpoint=", "ordinary"
+CHECKPOINT, GROUP, ORDINARY = "checkpoint=", "group=", "ordinary"
+MOST_OF_GROUP, LONGEST_GROUP_S = 1000, 86_400
 USAGE = {
-    SEND: "[ordinary] [checkpoint=SECONDS] ARRAY TASKS [ARRAY TASKS ...]",
+    SEND: "[ordinary] [checkpoint=SECONDS] [group=TASKS,SECONDS] ARRAY TASKS [ARRAY TASKS ...]",
     SEND_COPIES: "[checkpoint=SECONDS] ARRAY TASKS",
     RELEASE: "ARRAY",
     DELETE: "ARRAY [PLACES]",
@@ -41,6 +42,9 @@ class AsUserArrayArguments:
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
         if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]
+        group = _parse_group(words[0]) if words and self.verb == SEND else None
+        self.group = group or (1, 0)  # tasks of a job, and seconds after which the job begins no task
+        words = words[1:] if group else words
         self.settings = tuple(after_cluster[: len(after_cluster) - len(words)])  # the words for the ledger
         numbers = words[::2]
         self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
@@ -88,6 +92,15 @@ def is_short_ascii_number(text: str) -> bool:
 
 def _is_checkpoint_interval(text: str) -> bool:
     return is_short_ascii_number(text) and LEAST_CHECKPOINT_S <= int(text) <= MOST_CHECKPOINT_S
+
+
+def _parse_group(text: str) -> "tuple[int, int] | None":
+    key, is_given, numbers = text.partition(GROUP)
+    tasks, _, seconds = numbers.partition(",")
+    if key or not is_given or not (is_short_ascii_number(tasks) and is_short_ascii_number(seconds)):
+        return None
+    is_allowed = 1 < int(tasks) <= MOST_OF_GROUP and int(seconds) <= LONGEST_GROUP_S
+    return (int(tasks), int(seconds)) if is_allowed else None
 
 
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":

@@ -10,7 +10,7 @@ The verbs and exit statuses 0 to 3 are listed in `as_user`. Further exit statuse
 import os
 from typing import NoReturn
 
-from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks, group_of_jobs
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_file_name
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges, parse_attempt_ranges
@@ -34,7 +34,7 @@ def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
         _print_and_exit(_list_end_or_resume_campaign(arguments))
-    if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs", "read-records"):
+    if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs", "read-records", "read-jobs"):
         from gridbridge.privileged import carry_task_files
 
         carry_task_files.run_owner_file_carrier(arguments)
@@ -136,8 +136,8 @@ def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSu
 
 def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
     """Refuse indices beyond an array's end, because tasks held at these indices would never be released."""
-    tasks = next((row[2] for row in ledger.list_submitted_arrays() if row[0] == str(array)), "")
-    size = len(parse_attempt_ranges(tasks)) if tasks else 0
+    row = next((row for row in ledger.list_submitted_arrays() if row[0] == str(array)), None)
+    size = -(-len(parse_attempt_ranges(row[2])) // group_of_jobs([*row[4:]])[0]) if row else 0
     if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} tasks")
 

@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     Attempts,
     is_prologue_or_epilogue_task,
     parse_attempt_ranges,
+    split_into_groups,
 )
 from gridbridge.model.campaigns.task_input_files import CARRIED_INPUTS, END_OF_PARAMETERS, parse_inputs_of_task_line
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -28,7 +29,6 @@ LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
 MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits, in bytes, of the parameters of one task and of one array
 
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # invalid campaign files raise these exceptions
-
 Header = dict[str, object]
 
 
@@ -102,6 +102,7 @@ class VerifiedCampaignTasks:
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
         settings = self._array_job_settings(header, person, amounts, array.site, is_remote=bool(section.get("ssh")))
+        settings |= {"array": str(array.array), "group_s": str(self._order.group[1])}
         request = JobRequest(
             hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
             either=parse_alternative_host_properties(hosts),
@@ -113,11 +114,11 @@ class VerifiedCampaignTasks:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=write_campaign_array_script(settings, tasks),
+            script=write_campaign_array_script(settings, tasks, self._order.group[0]),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],
-            tasks=len(tasks),
+            tasks=len(split_into_groups(tasks, self._order.group[0])),
         )
 
     def _array_job_settings(

@@ -1,4 +1,4 @@
-"""gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-records: tasks' files, as their owner.
+"""gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-...: tasks' files, as their owner.
 
 The owner's process reads the owner's own campaign file, and copies input files to a cluster or outputs from the cluster
 with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another such
@@ -21,12 +21,15 @@ USAGE = {
     "carry-inputs": f"{OF_TASKS} [AT_CLUSTER]",
     "drop-inputs": OF_CAMPAIGN,
     "bring-outputs": OF_TASKS,
+    "read-jobs": OF_TASKS,
     "read-records": OF_TASKS,
 }
 MODULES = {
     "bring-outputs": "gridbridge.campaigns.cli.task_output_carrier",
+    "read-jobs": "gridbridge.campaigns.cli.task_record_reader",
     "read-records": "gridbridge.campaigns.cli.task_record_reader",
 }
+KINDS = {"read-jobs": ("jobs",)}
 INPUTS = "gridbridge.rebalance.replicas.task_input_carrier"
 
 
@@ -50,4 +53,6 @@ def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.require_existing_account(uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child(LONG_S)
     person = as_user_refusals_and_user_switch.switch_to_user(uid)
-    become_owner_program(person, ("-I", "-m", MODULES.get(verb, INPUTS)), (campaign, cluster, *tasks))
+    become_owner_program(
+        person, ("-I", "-m", MODULES.get(verb, INPUTS)), (campaign, cluster, *tasks, *KINDS.get(verb, ()))
+    )

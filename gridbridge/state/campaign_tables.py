@@ -111,7 +111,8 @@ ARRAYS = sa.Table(
     *column_types.time_columns("intended_at"),
     *column_types.flag_columns("is_repeated", "is_ordinary"),
     *column_types.integer_columns("copies_beyond_s", nullable=True),  # NULL for arrays of ordinary attempts
-    *column_types.integer_columns("checkpoint_s", default="0"),
+    *column_types.integer_columns("checkpoint_s", "group_s", default="0"),
+    *column_types.integer_columns("group_tasks", default="1"),
     sa.Index("campaign_arrays_state", "state"),
     sa.Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
     sa.Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
@@ -127,7 +128,8 @@ ATTEMPTS = sa.Table(
     # `is_past`: the event about the attempt is closed, so the attempt does not count any more.
     # `is_overrun`: an attempt with outcome COPY that overran its walltime.
     # `has_progressed`: a lost or preempted attempt that left a newer checkpoint than it began with.
-    *column_types.flag_columns("is_past", "is_overrun", "has_progressed"),
+    # `is_unwanted`: the owner cancelled the task during the attempt.
+    *column_types.flag_columns("is_past", "is_overrun", "has_progressed", "is_unwanted"),
     sa.Index("campaign_attempts_array", "campaign", "array"),
     # In PostgreSQL, migration v0001 makes this index partial: `postgresql_where` would import the dialect here.
     sa.Index("campaign_attempts_ran", "campaign", "array", sqlite_where=sa.text("wallclock_s IS NOT NULL")),

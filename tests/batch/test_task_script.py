@@ -414,3 +414,63 @@ def test_a_task_without_its_input_file_does_not_start(tmp_path: Path, content: s
     assert -MISSING_INPUT_SIGNAL == status
     why = f"gridbridge: input reads/a b's.fq: {path}: missing or changed; expected a file of 4 bytes\n"
     assert (why, False) == (output(tmp_path, "3.1.err"), (tmp_path / "started").exists())
+
+
+def group(home: Path, command: str, *tasks: CampaignArrayScriptTask, begin_s: int = 60) -> tuple[int, list[str]]:
+    """Run a job with these tasks; return its status and the words of its record, without times."""
+    (home / "data").mkdir(exist_ok=True)
+    settings = SETTINGS | {"exec": command, "outputs": "", "array": "3", "group_s": str(begin_s)}
+    path = home / f"script.{time.monotonic_ns()}"
+    path.write_bytes(write_campaign_array_script(settings, tasks, len(tasks)))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
+    program = ("env", "--default-signal", "/bin/sh", path)
+    status = subprocess.run(program, env=environment, check=False, cwd="/").returncode
+    lines = map(str.split, output(home, "group.3.1").splitlines())
+    return status, [" ".join((word, key, *rest)) for word, key, _, *rest in lines]
+
+
+THREE = tuple(CampaignArrayScriptTask(number, 1, (f"name{number}", str(number))) for number in range(3))
+
+
+def test_a_job_runs_its_tasks_one_after_another_and_records_each_end(tmp_path: Path) -> None:
+    """Statuses that a shell reports for signals stay apart from equal exit statuses."""
+    ends = "case $2 in 0) exit 150 ;; 1) kill -9 $$ ;; esac; echo $CIGRI_JOB_ID $CIGRI_JOB_NAME $CIGRI_WORKDIR #"
+
+    status, record = group(tmp_path, ends, *THREE)
+
+    ran = ["begin 0.1", "exit 0.1 150", "begin 1.1", "signal 1.1 9", "begin 2.1", "exit 2.1 0"]
+    assert (status, record) == (0, ran)
+    assert output(tmp_path, "2.1.out") == f"12.2 name2 {tmp_path}/data\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "begin_s", "expected"),
+    [
+        ("kill -9 0 #", 60, (-9, ["begin 0.1"])),
+        ("sleep 1.1 #", 1, (0, ["begin 0.1", "exit 0.1 0"])),
+        ("kill -56 $(ps -o ppid= $PPID) #", 60, (-55, ["begin 0.1", "exit 0.1 0"])),
+    ],
+    ids=["killed", "no time", "preempted"],
+)
+def test_a_job_that_ends_early_begins_no_further_task(
+    tmp_path: Path, command: str, begin_s: int, expected: tuple[int, list[str]]
+) -> None:
+    job = CampaignArrayScriptTask(0, 1, ()), CampaignArrayScriptTask(1, 1, ())
+
+    assert expected == group(tmp_path, command, *job, begin_s=begin_s)
+
+
+def test_a_job_that_its_cluster_starts_twice_runs_no_task_again(tmp_path: Path) -> None:
+    group(tmp_path, "echo >>$HOME/ran #", *THREE)
+
+    again, record = group(tmp_path, "echo >>$HOME/ran #", *THREE)
+
+    assert (again, len(record)) == (-59, 6)
+    assert (tmp_path / "ran").read_text() == "\n" * 3
+
+
+def test_repeated_tasks_of_a_job_come_first(tmp_path: Path) -> None:
+    """The first task of a job has the whole walltime."""
+    _, record = group(tmp_path, "true #", CampaignArrayScriptTask(0, 1, ()), CampaignArrayScriptTask(5, 2, ()))
+
+    assert record == ["begin 5.2", "exit 5.2 0", "begin 0.1", "exit 0.1 0"]

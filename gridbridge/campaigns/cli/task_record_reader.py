@@ -1,9 +1,11 @@
-"""Reads checkpoints and usage of tasks from files at a cluster, as the owner; gridbridge-as-user runs this program.
+"""Reads records of tasks and jobs from files at a cluster, as the owner; gridbridge-as-user runs this program.
 
-Usage: python3 -m gridbridge.campaigns.cli.task_record_reader CAMPAIGN CLUSTER TASKS. The program prints a line of
-JSON: for each attempt with checkpoints the task, the attempt, the number of checkpoints, how many of them were timed,
-and their seconds together; for each attempt that OAR's first process measured the task, the attempt, the kB of its
-largest resident set, and the kB that it wrote. Exit status: 0 done; 2 error, on standard error.
+Usage: python3 -m gridbridge.campaigns.cli.task_record_reader CAMPAIGN CLUSTER TASKS [jobs]. The program prints a line
+of JSON: for each attempt with checkpoints the task, the attempt, the number of checkpoints, how many of them were
+timed, and their seconds together; for each attempt that OAR's first process measured the task, the attempt, the kB of
+its largest resident set, and the kB that it wrote. With `jobs`, TASKS has array indices, and arrays in place of
+attempts: the program prints the index, the array, and the record of each job that ran several tasks. Exit status:
+0 done; 2 error, on standard error.
 """
 
 import json
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
+    TaskOutputFolderAtCluster,
     own_campaign_output_folders,
     read_output_tails_by_name,
 )
@@ -20,23 +23,28 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attemp
 from gridbridge.model.fixed_paths import FixedPaths
 
 MOST_BYTES = 4096  # read from the end of each file: a few hundred checkpoints
-CHECKPOINTS, USAGE = "checkpoints", "usage"
+MOST_JOB_BYTES = 1 << 17  # of the record of a job with 1000 tasks
+CHECKPOINTS, USAGE, JOBS = "checkpoints", "usage", "jobs"
 MOST_DIGITS = 9
 DONE, WRONG = 0, 2
 
 
 def run_task_record_reader(paths: FixedPaths | None = None) -> int:
     """Print the records of the attempts in the command line; return the exit status."""
-    campaign, cluster, tasks = int(sys.argv[1]), *sys.argv[2:]
+    campaign, cluster, tasks, *jobs = int(sys.argv[1]), *sys.argv[2:]
     try:
         source = own_campaign_output_folders(campaign, paths or FixedPaths(), ()).get(cluster)
         if source is None:
             raise StateError(f"{cluster}: not configured any more")
         # begin above the campaign's folder, which is missing until the campaign's first task starts
         parent, _, folder = source.folder.rpartition("/")
+        source = replace(source, folder=parent or "/")
+        if jobs:
+            print(json.dumps({JOBS: _read_job_records(source, folder, tasks)}))  # noqa: T201
+            return DONE
         attempts = {f"{folder}/{task}.{number}": (task, number) for task, number in parse_attempt_ranges(tasks)}
         names = tuple(f"{attempt}.{kind}" for attempt in attempts for kind in (CHECKPOINTS, USAGE))
-        texts = read_output_tails_by_name(replace(source, folder=parent or "/"), names, MOST_BYTES)
+        texts = read_output_tails_by_name(source, names, MOST_BYTES)
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
@@ -48,6 +56,12 @@ def run_task_record_reader(paths: FixedPaths | None = None) -> int:
             records[kind].append((*attempts[attempt], *amounts))
     print(json.dumps(records))  # noqa: T201
     return DONE
+
+
+def _read_job_records(source: TaskOutputFolderAtCluster, folder: str, jobs: str) -> list[tuple[int, int, str]]:
+    names = {f"{folder}/group.{array}.{index}": (index, array) for index, array in parse_attempt_ranges(jobs)}
+    texts = read_output_tails_by_name(source, tuple(names), MOST_JOB_BYTES)
+    return [(*names[name], text) for name, text in texts.items()]
 
 
 def _count_checkpoints(text: str) -> tuple[int, int, float]:

@@ -6,11 +6,19 @@ from dataclasses import replace
 
 from gridbridge import errors
 from gridbridge.batch import privileged_helper_calls
+from gridbridge.campaigns.store.root_ledger import GROUP, group_of_jobs
 from gridbridge.model import fixed_paths
-from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionResult,
+    CampaignArray,
+    RootLedgerArray,
+    TaskAttempt,
+    TaskGroupSize,
+)
 from gridbridge.model.campaigns.campaign_cycle_plan import TimedInputCarry
 from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArrayId, released_array_name
 from gridbridge.model.campaigns.checkpoint_statistics import AttemptCheckpoints, CheckpointTimes
+from gridbridge.model.campaigns.grouped_tasks import JobRecord, parse_job_record
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     format_attempt_ranges,
@@ -73,6 +81,7 @@ def submit_arrays(
     interval_s = max(array.checkpoint_s for array, _ in arrays)
     words = ["ordinary"] if first.is_ordinary else []
     words += [f"{INTERVAL}{interval_s}"] if interval_s else []
+    words += [f"{GROUP}{first.group_tasks},{first.group_s}"] if first.group_tasks > 1 else []
     for array, attempts in arrays:
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
@@ -125,15 +134,17 @@ def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
     arrays = list[RootLedgerArray]()
     for line in _run_gridbridge_as_user(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
         try:
-            number, cluster, tasks, *job = line.split(" ")
+            number, cluster, tasks, job, *words = line.split(" ")
+            group_tasks, begin_s = group_of_jobs(words)
             entry = RootLedgerArray(
                 number=int(number),
                 cluster=cluster,
                 tasks=parse_attempt_ranges(tasks),
-                job_id=int("".join(job[:1]) or 0),
-                is_of_copies="copies" in job[1:],
-                is_ordinary="ordinary" in job[1:],
-                checkpoint_s=max((int(word.removeprefix(INTERVAL)) for word in job[1:] if INTERVAL in word), default=0),
+                job_id=int(job or 0),
+                is_of_copies="copies" in words,
+                is_ordinary="ordinary" in words,
+                checkpoint_s=max((int(word.removeprefix(INTERVAL)) for word in words if INTERVAL in word), default=0),
+                group=TaskGroupSize(tasks=group_tasks, begin_s=begin_s),
             )
             arrays.append(entry)
         except ValueError as error:
@@ -193,6 +204,22 @@ def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], A
         return {(int(task), int(attempt)): _parse_checkpoints(*amounts) for task, attempt, *amounts in rows}
     except INVALID_ANSWER as error:
         raise errors.ParseError(f"read-records: {answer.stdout[:80]!r}") from error
+
+
+def start_job_record_reading(campaign: int, cluster: str, jobs: Iterable[tuple[int, int]]) -> BackgroundProgram:
+    """Start to read the records of jobs, pairs (array index, array number), at a cluster; may be repeated."""
+    text = format_attempt_ranges(tuple(jobs))
+    return privileged_helper_calls.start_gridbridge_as_user("read-jobs", f"c.{campaign}", cluster, text)
+
+
+def records_of_jobs(answer: CompletedProgram) -> dict[tuple[int, int], JobRecord]:
+    """Return the records by (array index, array number); raise GridbridgeError after a failure or a wrong answer."""
+    _require_owner_program_success(answer)
+    try:
+        rows = json.loads(answer.stdout)["jobs"]
+        return {(int(index), int(array)): parse_job_record(str(text)) for index, array, text in rows}
+    except INVALID_ANSWER as error:
+        raise errors.ParseError(f"read-jobs: {answer.stdout[:80]!r}") from error
 
 
 def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptCheckpoints:

@@ -76,6 +76,7 @@ class CampaignArrayCommands(Protocol):
         """Return a campaign's arrays in root's ledger of submitted tasks."""
 
 
+MOST_GROUPED_TASKS = 5000  # in an array whose jobs run several tasks: one transaction records all tasks of an array
 TURN_S = 60.0  # in a cycle no call starts once an owner's calls to a cluster have taken this long
 # gridbridge-as-user reports these errors itself, so a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
@@ -160,7 +161,7 @@ class CampaignArraySubmitter:
     _acts: CampaignArrayCommands
     _clock: Clock
     _settle: Callable[[CampaignArray, ArraySubmissionResult], None]
-    _most: int  # an array has at most this many tasks
+    _most: int  # an array has at most this many jobs
     _turns: OwnerCallTimeBudget
     _require_inputs: Callable[[CampaignArray, tuple[TaskAttempt, ...]], None]
     _remote_clusters: Container[str]  # clusters that don't see the files of this host
@@ -168,15 +169,18 @@ class CampaignArraySubmitter:
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays of a kind in one call."""
-        most, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
+        jobs, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
+        most = send.group.tasks * max(1, min(jobs, MOST_GROUPED_TASKS // send.group.tasks))
+        unshared = send.unshared_first if send.cluster in self._remote_clusters else None
+        create = partial(
+            self._campaigns.create_array,
+            checkpoint_s=send.checkpoint_s,
+            group=send.group,
+            unshared_first=unshared,
+        )
         for part in _split_planned_tasks_into_arrays(send, most):
-            pair, now, settings = (part.campaign, part.cluster), self._clock.now(), (part.kept_off, part.checkpoint_s)
-            unshared = part.unshared_first if part.cluster in self._remote_clusters else None
-            arrays.append(
-                self._campaigns.create_array(
-                    *pair, part.tasks, now, *settings, is_ordinary=part.ordinary > 0, unshared_first=unshared
-                )
-            )
+            pair, now = (part.campaign, part.cluster), self._clock.now()
+            arrays.append(create(*pair, part.tasks, now, part.kept_off, is_ordinary=part.ordinary > 0))
         for is_ordinary in (True, False):
             self.submit_new_arrays(array for array in arrays if array and array.is_ordinary is is_ordinary)
 
@@ -189,7 +193,7 @@ class CampaignArraySubmitter:
 
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted; skip arrays without unfinished attempts."""
-        begun: dict[tuple[int, str, bool, bool], list[ArrayAndAttempts]] = {}
+        begun: dict[tuple[int, str, bool, bool, int, int], list[ArrayAndAttempts]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
                 attempts = self._campaigns.unfinished_attempts(array)
@@ -199,8 +203,8 @@ class CampaignArraySubmitter:
                 if not attempts:
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
-                key = array.campaign, array.cluster, array.is_of_copies, array.is_ordinary
-                begun.setdefault(key, []).append((array, attempts))
+                kind = array.is_of_copies, array.is_ordinary, array.group_tasks, array.group_s
+                begun.setdefault((array.campaign, array.cluster, *kind), []).append((array, attempts))
             else:
                 error = None
                 try:

@@ -16,6 +16,7 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor, RunningFileCarries
+from gridbridge.campaigns.runner.records_of_ended_jobs import RecordsOfEndedJobs
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.config.site import OF_KIND
@@ -85,8 +86,14 @@ class CampaignRunnerCycle:
         self._shares = FairShareUsageAccounting(policy, campaigns, CampaignSlotUsageRows(self.database), clock)
         programs = programs or RunningFileCarries()
         self._checkpoints = CheckpointsOfLostAttempts(clock, programs.checkpoints)
+        self._records = RecordsOfEndedJobs(clock, programs.jobs)
         self._situation_gatherer = CampaignSituationGatherer(
-            policy, self.database, clock, is_dry=is_dry, checkpoints=None if is_dry else self._checkpoints
+            policy,
+            self.database,
+            clock,
+            is_dry=is_dry,
+            checkpoints=None if is_dry else self._checkpoints,
+            records=None if is_dry else self._records,
         )
         observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
@@ -132,6 +139,7 @@ class CampaignRunnerCycle:
             self._actions.outputs.has_new_carry_end(),
             self._actions.inputs.collect_ended_carries(),
             self._checkpoints.take_ended_checkpoint_readings(),
+            self._records.take_ended_record_readings(),
         )
         return any(have_ended)
 

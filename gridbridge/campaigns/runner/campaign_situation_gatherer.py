@@ -13,6 +13,7 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     earlier_live_attempt_positions,
 )
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
+from gridbridge.campaigns.runner.records_of_ended_jobs import RecordsOfEndedJobs
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import (
@@ -45,6 +46,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.file_server_load import FileServerSituation
+from gridbridge.model.campaigns.grouped_tasks import JobRecord
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -79,6 +81,7 @@ class CampaignSituationGatherer:
         ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.list_root_ledger_arrays,
         ran: str = RUNNER_RAN,
         checkpoints: CheckpointsOfLostAttempts | None = None,
+        records: RecordsOfEndedJobs | None = None,
     ) -> None:
         """`ledger_arrays` returns the arrays of a campaign in root's ledger of submitted tasks."""
         self._policy = policy
@@ -97,6 +100,7 @@ class CampaignSituationGatherer:
         self._server_limits = FileServerLimitRows(database)
         self._checkpoint_statistics = CheckpointStatisticsRows(database)
         self._checkpoints = checkpoints  # None: no checkpoint is read
+        self._records = records  # None: jobs of several tasks never end
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
@@ -143,6 +147,7 @@ class CampaignSituationGatherer:
             arrays=arrays,
             room={},
             max_tasks=self._policy.runner.max_tasks,
+            group_below_s=self._policy.runner.group_below_s,
             tried={number: self._tries.query_clusters_with_task_attempts(number) for number in tests},
             ratios=self._predictions.read_job_ratios(numbers),
             wiped=_find_deleted_waiting_tasks(arrays, marks),
@@ -195,7 +200,7 @@ class CampaignSituationGatherer:
         )
         attempts, over = self._find_ended_attempts(released, self.answers, judge, campaigns)
         self._missing.save_started_tasks(arrays)
-        attempts = (*attempts, *self._close_attempts_at_lost_clusters(lost, marks))
+        attempts = (*attempts, *self._close_attempts_at_lost_clusters(lost))
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         by_task, now = group_attempts_by_task(situation.rivals), self._clock.now()
         open_clusters = queries.clusters_accepting_campaign_tasks(campaigns, situation.waiting)
@@ -269,6 +274,9 @@ class CampaignSituationGatherer:
         )
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         self._disputed.clear()
+        owners = {campaign.number: campaign.uid for campaign in campaigns}
+        if self._records:
+            self._records.take_ended_record_readings()
         for array, absent in missing.items():
             self._log_contradictory_ends(
                 array.cluster, task_attempt_outcomes.select_attempts_with_conflicting_ends(absent, ends[array])
@@ -279,6 +287,7 @@ class CampaignSituationGatherer:
                 lives=living.get(array),
                 ran=self._missing.indices_of_started_tasks(array),
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
+                records=self._records_of_ended_jobs(array, owners, judge, absent, ends[array]),
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
             # ends are dropped, because a restored state file may lack the marks of deleted tasks
@@ -289,6 +298,23 @@ class CampaignSituationGatherer:
         if self._checkpoints:
             counted = self._checkpoints.select_recordable_ends(counted, campaigns)
         return self._select_recordable_ends(looks, counted)
+
+    def _records_of_ended_jobs(
+        self,
+        array: CampaignArray,
+        owners: Mapping[int, int],
+        judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
+        missing: Mapping[TaskAttempt, float],
+        ends: task_attempt_outcomes.ReportedEnds,
+    ) -> Mapping[int, JobRecord | None] | None:
+        """Return the records of ended jobs by array index; None if each job of the array runs a single task."""
+        if array.group_tasks == 1:
+            return None
+        late = judge.list_attempts_missing_too_long(missing, ends)
+        indices = {attempt.place for attempt in missing if ends.get(attempt.place)} | {at.place for at in late}
+        if not self._records or array.campaign not in owners:
+            return {}
+        return self._records.take_job_records(array, owners[array.campaign], indices)
 
     def _select_recordable_ends(
         self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]
@@ -311,7 +337,7 @@ class CampaignSituationGatherer:
         indices: dict[CampaignArray, tuple[int, ...]] = {}
         for look in missing:
             least_s, left = within_s[look.array.cluster], judge.list_tasks_deleted_while_held(look.array)
-            if due := [at.place for at, for_s in look.missing.items() if for_s >= least_s or at.place in left]:
+            if due := {at.place for at, for_s in look.missing.items() if for_s >= least_s or at.place in left}:
                 indices[look.array] = tuple(sorted(due))
         return indices
 
@@ -351,16 +377,14 @@ class CampaignSituationGatherer:
         if len(listed) == array.size:
             return None
         pending = self._tries.unfinished_indices(array)
-        missing = self._missing.missing_seconds_by_attempt(self._tries.unfinished_attempts_at(array, pending - listed))
-        return UnlistedArrayAttempts(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
+        unlisted = self._tries.unfinished_attempts_at(array, pending.keys() - listed)
+        missing = self._missing.missing_seconds_by_attempt(unlisted)
+        return UnlistedArrayAttempts(array=array, missing=missing, pending=pending.total(), is_listed=bool(listed))
 
-    def _close_attempts_at_lost_clusters(
-        self, arrays: Iterable[CampaignArray], marks: DeletionMarksByArray
-    ) -> Iterator[TaskAttempt]:
+    def _close_attempts_at_lost_clusters(self, arrays: Iterable[CampaignArray]) -> Iterator[TaskAttempt]:
         for array in arrays:
-            of_array = marks.get(array.campaign_and_array_number, task_attempt_outcomes.NO_CANCELLATION_MARKS)
             yield from task_attempt_outcomes.close_attempts_without_end(
-                self._campaigns.unfinished_attempts(array), TaskAttemptOutcome.SITE_FAULT, of_array
+                self._campaigns.unfinished_attempts(array), TaskAttemptOutcome.SITE_FAULT
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:

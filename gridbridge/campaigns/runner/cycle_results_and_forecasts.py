@@ -22,7 +22,7 @@ from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     relative_error_of_forecast,
     summarize_forecast_errors,
 )
-from gridbridge.decisions.campaigns.task_attempt_outcomes import NO_CANCELLATION_MARKS, close_attempts_without_end
+from gridbridge.decisions.campaigns.task_attempt_outcomes import close_attempts_without_end
 from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     AttemptsByTask,
     group_attempts_by_task,
@@ -216,8 +216,7 @@ class TaskAndCampaignEndRecorder:
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
         """Return a plan that ends unfinished attempts: with `outcome`, or COPY if another attempt is live."""
-        marks = self._marks.deletion_marks().get(array.campaign_and_array_number, NO_CANCELLATION_MARKS)
-        attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome, marks)
+        attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         return CampaignCyclePlan(
             ended=mark_ended_attempts_as_copies(ended, self.competing_attempts_by_task(array)),

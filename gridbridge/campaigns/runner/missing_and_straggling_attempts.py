@@ -124,7 +124,7 @@ class MissingAttemptTracker:
             since_s = {position: at for position, at in self._since_s.get(of, {}).items() if position not in over}
             _set_or_delete_key(self._since_s, of, since_s)
             _set_or_delete_key(self._ran, of, self._ran.get(of, frozenset()) - {position[2] for position in over})
-        for position in map(_position_of_attempt, missing):
+        for position in dict.fromkeys(map(_position_of_attempt, missing)):
             if position not in over and position not in self._known:
                 self._record_missing_or_found_task(position, is_missing=True)
 
@@ -181,7 +181,7 @@ class CampaignStragglerFinder:
         waiting = self._campaigns.count_unsent_tasks() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
-            if array.campaign in of:
+            if array.campaign in of and array.group_tasks == 1:  # how long a task of a job has run is not listed
                 of[array.campaign].append(array)
         tails = []
         for campaign in able:

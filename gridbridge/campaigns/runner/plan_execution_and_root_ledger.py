@@ -18,6 +18,7 @@ from gridbridge.campaigns.runner.background_input_carries import BackgroundInput
 from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries, RunningOutputCarry
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import RunningCheckpointReading
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
+from gridbridge.campaigns.runner.records_of_ended_jobs import RunningJobRecordReading
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
     ArraySubmissionResultRecorder,
@@ -129,6 +130,7 @@ class RunningFileCarries:
     outputs: dict[Pair, RunningOutputCarry] = field(default_factory=dict)
     checkpoints: dict[Pair, RunningCheckpointReading] = field(default_factory=dict)
     usages: dict[Pair, RunningUsageReading] = field(default_factory=dict)
+    jobs: dict[Pair, RunningJobRecordReading] = field(default_factory=dict)
 
 
 class CampaignPlanExecutor:

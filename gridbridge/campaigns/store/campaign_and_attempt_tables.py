@@ -11,6 +11,7 @@ from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
 from gridbridge.campaigns.store.shared_input_rows import SharedInputRows, ranges_without_tasks
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import MOST_OVERTAKING
 from gridbridge.model.campaigns.campaign import (
+    ALONE,
     AdditionalCampaignTasks,
     ArraySubmissionState,
     Campaign,
@@ -18,11 +19,12 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
+    TaskGroupSize,
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
+from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK, split_into_groups
 from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, IS_GOING, IS_OPEN, PARTS, WAITING
 from gridbridge.state.state_file import StateFile
@@ -114,7 +116,7 @@ class CampaignRows:
         return {cluster: tuple(times) for cluster, times in durations.items()}
 
     def unfinished_attempts(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
-        """Return the unfinished attempts of an array, ordered by index."""
+        """Return the unfinished attempts of an array, ordered by index and task."""
         return self.database.query_rows_as(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
 
     def create_array(
@@ -125,6 +127,7 @@ class CampaignRows:
         at: datetime,
         kept_off: Sequence[TaskCountByExclusions] = (),
         checkpoint_s: int = 0,
+        group: TaskGroupSize = ALONE,
         *,
         is_ordinary: bool = False,
         unshared_first: int | None = None,
@@ -147,7 +150,7 @@ class CampaignRows:
             if not attempts:
                 return None
             return self.insert_array(
-                campaign, cluster, attempts, at, checkpoint_s=checkpoint_s, is_ordinary=is_ordinary
+                campaign, cluster, attempts, at, checkpoint_s=checkpoint_s, group=group, is_ordinary=is_ordinary
             )
 
     def insert_array(
@@ -158,26 +161,32 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
         checkpoint_s: int = 0,
+        group: TaskGroupSize = ALONE,
         *,
         is_ordinary: bool = False,
     ) -> CampaignArray:
         """Insert a new array of (task, attempt) pairs in the caller's transaction."""
         last = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
+        groups = split_into_groups(attempts, group.tasks)
         array = CampaignArray(
             campaign=campaign,
             number=(self.database.rows(last)[0]["number"] or 0) + 1,
             cluster=cluster,
             state=ArraySubmissionState.INTENDED,
-            size=len(attempts),
+            size=len(groups),
             intended_at=at,
             copies_beyond_s=copies_beyond_s,
             is_ordinary=is_ordinary,
             checkpoint_s=checkpoint_s,
+            group_tasks=group.tasks,
+            group_s=group.begin_s,
         )
         self.database.execute(insert(ARRAYS), asdict(array))
         of = {"campaign": campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
         rows = [
-            of | {"task": task, "attempt": attempt, "place": place} for place, (task, attempt) in enumerate(attempts, 1)
+            of | {"task": task, "attempt": attempt, "place": place}
+            for place, of_job in enumerate(groups, 1)
+            for task, attempt in of_job
         ]
         self.database.execute(insert(ATTEMPTS), rows)
         return array
@@ -378,7 +387,7 @@ PENDING = (
         ATTEMPTS.c.array == bindparam("array"),
         ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING,
     )
-    .order_by(ATTEMPTS.c.place)
+    .order_by(ATTEMPTS.c.place, ATTEMPTS.c.task)
 )
 IS_UNFINISHED = or_(IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(IS_OPEN)))
 DURATIONS = (

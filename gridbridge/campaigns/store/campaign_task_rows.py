@@ -90,6 +90,8 @@ class TaskDeletionMarkRows:
         with self._database.transaction():
             rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING))
             marks = [dict(row) | {"wiped_for": deletions.NikitaDeletionReason.UNWANTED} for row in rows]
+            unwanted = update(ATTEMPTS).values(is_unwanted=True)
+            self._database.execute(unwanted.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING))
             self._database.execute_for_each_row(self._database.upsert(MARKS), marks)
         return len(rows)
 

@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
     # array number, cluster, job id, whether the array may be submitted twice, array indices
     Earlier = tuple[int, str, str, bool, list[int]]
-    # first and last task number, number of earlier tasks in the array, array number
-    Run = tuple[int, int, int, int]
+    # first and last task number, number of earlier tasks in the array, array number, number of tasks in a job
+    Run = tuple[int, int, int, int, int]
+    ArrayTasks = tuple[int, str, int]  # array number, tasks, number of tasks in a job
 
 
 class ArraysBySubmittedTask:
     """Finds the arrays that contain given tasks or attempts; keeps sorted runs of consecutive tasks."""
 
-    def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
+    def __init__(self, arrays: "Iterable[ArrayTasks]" = ()) -> None:
         self._runs: dict[int, list[Run]] = {}
         self._reach: dict[int, list[int]] = {}  # {attempt number: highest task number up to each run}
-        for array, tasks in arrays:
-            for attempt, run in _parse_consecutive_task_ranges(array, tasks):
+        for array in arrays:
+            for attempt, run in _parse_consecutive_task_ranges(*array):
                 self._runs.setdefault(attempt, []).append(run)
         for attempt, runs in self._runs.items():
             runs.sort()
@@ -40,8 +41,8 @@ class ArraysBySubmittedTask:
             for run in runs:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
-    def add_array_tasks(self, array: int, tasks: str) -> None:
-        for attempt, run in _parse_consecutive_task_ranges(array, tasks):
+    def add_array_tasks(self, array: int, tasks: str, group_tasks: int) -> None:
+        for attempt, run in _parse_consecutive_task_ranges(array, tasks, group_tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
             insort(runs, run)
@@ -61,9 +62,9 @@ class ArraysBySubmittedTask:
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _parse_consecutive_task_ranges(0, tasks):
             for attempt in self._runs:
-                for begin, end, before, array in self._runs_overlapping_tasks(attempt, first, last):
+                for begin, end, before, array, group_tasks in self._runs_overlapping_tasks(attempt, first, last):
                     shared = range(max(first, begin), min(last, end) + 1)
-                    indices.setdefault(array, set()).update(before + n - begin + 1 for n in shared)
+                    indices.setdefault(array, set()).update((before + n - begin) // group_tasks + 1 for n in shared)
         return {array: sorted(indices[array]) for array in sorted(indices)}
 
     def _runs_overlapping_tasks(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
@@ -75,13 +76,13 @@ class ArraysBySubmittedTask:
             at -= 1
 
 
-def _parse_consecutive_task_ranges(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
+def _parse_consecutive_task_ranges(array: int, tasks: str, group_tasks: int = 1) -> "Iterator[tuple[int, Run]]":
     before = 0
     for part in tasks.split(","):
         numbers, _, attempt = part.partition(":")
         begin, _, end = numbers.partition("-")
         first, last = int(begin), int(end or begin)
-        yield int(attempt), (first, last, before, array)
+        yield int(attempt), (first, last, before, array, group_tasks)
         before += last - first + 1
 
 
@@ -89,6 +90,7 @@ FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
 WITHDRAWN = "withdrawn"  # ledger word for an array that was not submitted after all
 COPIES = "copies"  # fifth word of the ledger line of an array of speculative attempts; its settings may follow
+GROUP = "group="  # begins the setting of an array whose jobs run several tasks each
 MOST_COPIES = 2
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -226,12 +228,13 @@ class RootLedgerOfSubmittedTasks:
     ) -> None:
         """Record an array before its submission; an array recorded twice may have been submitted twice.
 
-        The first recorded `settings` (`ordinary`, `checkpoint=SECONDS`) are kept for a restored state file. Raises
-        ArrayTasksAlreadyInLedger, SpeculativeCopyRefusal or CampaignEndInRootLedger.
+        The first recorded `settings` (`ordinary`, `checkpoint=...`, `group=...`) are kept for a restored state file.
+        Raises ArrayTasksAlreadyInLedger, SpeculativeCopyRefusal or CampaignEndInRootLedger.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else []), *settings]
         before = self._arrays.get(str(array))
-        if before and now[:4] == before[:4] and is_of_copies is (before[4:5] == [COPIES]):
+        is_same_kind = before is not None and is_of_copies is (before[4:5] == [COPIES])
+        if before and is_same_kind and now[:4] == before[:4] and group_of_jobs(now) == group_of_jobs(before):
             if not self.job_id_of_array(array):
                 self.require_campaign_not_ended()
             if not (self.job_id_of_array(array) or self.may_be_submitted_twice(array)):
@@ -248,12 +251,13 @@ class RootLedgerOfSubmittedTasks:
             self._require_allowed_copies(numbers)
         self.require_campaign_not_ended()
         self._add_ledger_row(now)
-        self._submitted_task_index.add_array_tasks(array, tasks)
+        self._submitted_task_index.add_array_tasks(array, tasks, group_of_jobs(now)[0])
 
     @property
     def _submitted_task_index(self) -> ArraysBySubmittedTask:
         if self._sent is None:
-            self._sent = ArraysBySubmittedTask((int(row[1]), row[3]) for row in self._arrays.values())
+            rows = self._arrays.values()
+            self._sent = ArraysBySubmittedTask((int(row[1]), row[3], group_of_jobs(row[4:])[0]) for row in rows)
         return self._sent
 
     def arrays_with_same_tasks(self, array: int, tasks: str) -> "list[Earlier]":
@@ -338,6 +342,18 @@ class RootLedgerOfSubmittedTasks:
         if written != len(lines):
             os.ftruncate(self._end, before)
             raise OSError(NO_ROOM, "No space left on device", self._path)
+
+
+def group_of_jobs(words: list[str]) -> tuple[int, int]:
+    """Return how many tasks each job of an array runs, and the seconds after which a job begins no task.
+
+    `words` are the last words of the array's line in the ledger.
+    """
+    for word in words:
+        if word.startswith(GROUP):
+            tasks, _, begin_s = word.removeprefix(GROUP).partition(",")
+            return int(tasks), int(begin_s)
+    return 1, 0
 
 
 def _open_ledger_file(path: str) -> int:

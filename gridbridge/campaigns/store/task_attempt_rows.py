@@ -1,5 +1,6 @@
 """Queries and updates task attempts: retries, speculative attempts, and attempts in root's ledger."""
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from dataclasses import asdict
 from datetime import datetime
@@ -28,7 +29,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     prologue_or_epilogue_task_number,
     step_and_cluster_of_task_number,
 )
-from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, NO_ARRAY, WAITING, delete_rows_of_attempts
+from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, NO_ARRAY, WAITING
 from gridbridge.state.state_file import StateFile
 
 AT_A_TIME = 500  # at most this many tasks in one query
@@ -63,7 +64,7 @@ _PLACES = sa.select(ATTEMPTS.c.place).where(_OF_ARRAY)
 _AT_PLACES = (
     sa.select(ATTEMPTS)
     .where(_OF_ARRAY, ATTEMPTS.c.place.in_(sa.bindparam("places", expanding=True)))
-    .order_by(ATTEMPTS.c.place)
+    .order_by(ATTEMPTS.c.place, ATTEMPTS.c.task)
 )
 _LAST = (
     sa.select(ATTEMPTS.c.task, sa.func.max(ATTEMPTS.c.attempt).label("attempt"))
@@ -129,9 +130,10 @@ class TaskAttemptRows:
         self._database = database
         self._campaigns = campaigns
 
-    def unfinished_indices(self, array: CampaignArray) -> frozenset[int]:
+    def unfinished_indices(self, array: CampaignArray) -> Counter[int]:
+        """Return the array indices of an array's unfinished attempts, with the number of attempts at each index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
+        return Counter(row["place"] for row in self._database.rows(_PLACES, **of))
 
     def unfinished_attempts_at(self, array: CampaignArray, indices: Set[int]) -> tuple[TaskAttempt, ...]:
         """Return an array's unfinished attempts with these array indices, ordered by index."""
@@ -186,8 +188,10 @@ class TaskAttemptRows:
         )
         retried = sa.select(ATTEMPTS).where(_OF_ARRAY, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK, had_ended)
         of = {"of_campaign": array.campaign, "of_array": array.number}
-        attempts = self._database.query_rows_as(TaskAttempt, retried.order_by(ATTEMPTS.c.place), **of)
-        delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
+        attempts = self._database.query_rows_as(TaskAttempt, retried.order_by(ATTEMPTS.c.place, ATTEMPTS.c.task), **of)
+        of_attempt = [ATTEMPTS.c[name] == sa.bindparam(f"of_{name}") for name in ("campaign", "task", "attempt")]
+        keys = [{f"of_{name}": getattr(row, name) for name in ("campaign", "task", "attempt")} for row in attempts]
+        self._database.execute_for_each_row(sa.delete(ATTEMPTS).where(*of_attempt), keys)
         self.set_past_mark_of_attempts(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
 
@@ -244,7 +248,7 @@ class TaskAttemptRows:
 
     def query_campaign_for_ledger_recovery(self, campaign: int) -> RecordedCampaignTasks:
         pending = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
-        query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
+        query = sa.select(ATTEMPTS).where(*pending).order_by(ATTEMPTS.c.array, ATTEMPTS.c.place, ATTEMPTS.c.task)
         attempts = self._database.query_rows_as(TaskAttempt, query)
         stored_campaign = self._campaigns.find_campaign(campaign)
         return RecordedCampaignTasks(

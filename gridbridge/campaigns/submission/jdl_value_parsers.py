@@ -52,7 +52,7 @@ NUL, UTF_8 = "NUL byte found", "expected text in UTF-8"
 PLACES_TOLD = 10  # an error message lists at most this many positions of empty entries
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
-    *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays
+    "dimensional_grouping",
 )
 LATER = (  # keys that are not supported yet: a campaign with one of the keys is refused
     *("checkpointing_period", "data_to_transfer", "dependencies", "masters"),
@@ -357,6 +357,7 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "epilogue": JdlClusterKey(("epilogue",), _parse_shell_lines, LINES),
     "epilogue_walltime": JdlClusterKey(("epilogue_walltime_s",), parse_walltime_s, TIME),
     "max_jobs": JdlClusterKey(("max_jobs",), _whole_number_parser(1, MOST_TASKS), TASKS),
+    "temporal_grouping": JdlClusterKey(("temporal_grouping",), _parse_jdl_boolean, TRUTHS),
 }
 # {key of the whole campaign: (parser, expected value, default)}; the key is required if the default is ""
 CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {

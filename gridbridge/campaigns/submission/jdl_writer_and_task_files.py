@@ -96,6 +96,8 @@ def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, o
         "max_jobs": cluster.max_jobs,
     }
     yield from ((key, value) for key, value in texts.items() if value)
+    if cluster.temporal_grouping is not None:
+        yield "temporal_grouping", cluster.temporal_grouping
     for key in STEPS:
         if lines := getattr(cluster, key):
             yield key, lines.split("\n")

@@ -158,7 +158,7 @@ def _plan_task_sends(
     copies = tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed))
     going = Counter[str]()
     for send in sent:
-        going[send.cluster] += send.tasks
+        going[send.cluster] += send.jobs
     for copy in copies:
         going[copy.cluster] += len(copy.tasks)
     return CampaignCyclePlan(
@@ -258,6 +258,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     )
     sent = ", ".join(
         f"{number_with_noun(send.tasks, 'task')} of campaign {send.campaign} to {send.cluster}"
+        + (f" in {number_with_noun(send.jobs, 'job')}" if send.group.tasks > 1 else "")
         + (f" ({send.ordinary} as ordinary jobs)" if send.ordinary else "")
         for send in plan.sends
     )

@@ -214,7 +214,9 @@ def _array_of_ledger_entry(
         number=entry.number,
         cluster=entry.cluster,
         state=ArraySubmissionState.RELEASED if is_given_up else sent,
-        size=len(entry.tasks),
+        size=-(-len(entry.tasks) // entry.group.tasks),
+        group_tasks=entry.group.tasks,
+        group_s=entry.group.begin_s,
         job_id=entry.job_id,
         intended_at=at,
         is_repeated=is_given_up,
@@ -226,13 +228,13 @@ def _array_of_ledger_entry(
 
 def _attempts_of_ledger_entry(campaign: int, entry: RootLedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
     is_given_up = _is_array_given_up(entry, first)
-    for index, (task, attempt) in enumerate(entry.tasks, start=1):
+    for index, (task, attempt) in enumerate(entry.tasks):
         is_alive = attempt >= first.get(task, 0) and not is_given_up
         yield TaskAttempt(
             campaign=campaign,
             task=task,
             attempt=attempt,
             array=entry.number,
-            place=index,
+            place=index // entry.group.tasks + 1,
             outcome=TaskAttemptOutcome.PENDING if is_alive else TaskAttemptOutcome.SITE_FAULT,
         )

@@ -20,8 +20,9 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import semi_besteffort_slots_left
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
+from gridbridge.decisions.campaigns.task_group_sizes import task_group_sizes
 from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
-from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.campaign import ALONE, Campaign, CampaignArray, CampaignCluster, TaskGroupSize
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignCycleSituation,
@@ -55,19 +56,34 @@ def distribute_slots_to_campaigns(
     by_number = {campaign.number: campaign for campaign in situation.campaigns}
     intervals = CheckpointIntervals(situation)
     ordinary = _count_ordinary_tasks(distribution.given, by_number, semi_besteffort_slots_left(situation, campaigns))
+    left = {number: unsent.count_unsent_tasks(number) for number, _ in distribution.given}
+    groups = task_group_sizes(situation, distribution.given, left)
+    tasks = {pair: _fill_jobs_with_tasks(unsent, pair, jobs, groups) for pair, jobs in distribution.given.items()}
     return tuple(
         PlannedCampaignTaskSend(
             campaign=campaign,
             cluster=cluster,
-            tasks=tasks,
+            tasks=tasks[campaign, cluster],
             kept_off=unsent.taken_tasks_by_exclusions(campaign, cluster),
             array_tasks=situation.room[cluster].limits.tasks,
-            ordinary=ordinary[campaign, cluster],
+            ordinary=min(tasks[campaign, cluster], ordinary[campaign, cluster] * group.tasks),
             checkpoint_s=intervals.checkpoint_interval_at_cluster(by_number[campaign], cluster),
             unshared_first=distribution.count_unshared_tasks_first(by_number[campaign], cluster),
+            group=group,
         )
-        for (campaign, cluster), tasks in distribution.given.items()
+        for campaign, cluster in distribution.given
+        for group in [groups.get((campaign, cluster), ALONE)]
     )
+
+
+def _fill_jobs_with_tasks(
+    unsent: UnsentTaskBacklog, pair: CampaignCluster, jobs: int, groups: Mapping[CampaignCluster, TaskGroupSize]
+) -> int:
+    """Take the tasks that a cluster's jobs run beyond one task each; return the number of all tasks of the jobs."""
+    more = jobs * (groups.get(pair, ALONE).tasks - 1)
+    more = min(more, unsent.count_tasks_for_cluster(*pair)) if more else 0
+    unsent.take_unsent_tasks(*pair, more)
+    return jobs + more
 
 
 def _count_ordinary_tasks(

@@ -104,7 +104,7 @@ class _TaskCountsForSpeculation:
         self.in_vain = count_starved_tasks_by_cluster(situation)
         for send in sends:
             self.unsent[send.campaign] -= send.tasks
-            self.there[send.campaign, send.cluster] += send.tasks
+            self.there[send.campaign, send.cluster] += send.jobs
         self.unsent.update(retry.campaign for retry in again)
         for attempt in situation.ended:
             self.ended[attempt.campaign].append(attempt)
@@ -132,10 +132,10 @@ def plan_speculative_attempts(
         _TaskCountsForSpeculation(situation, sends, again, rivals),
     )
     for send in sends:
-        remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
-        remaining.tasks.take_tasks(send.campaign, send.cluster, send.tasks)
+        remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.jobs)
+        remaining.tasks.take_tasks(send.campaign, send.cluster, send.jobs)
         remaining.arrays.take_accepted_arrays(
-            send.campaign, send.cluster, -(-send.tasks // max_tasks_per_array(situation, send.cluster))
+            send.campaign, send.cluster, -(-send.jobs // max_tasks_per_array(situation, send.cluster))
         )
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]

@@ -3,11 +3,13 @@
 Exit statuses 66 and 67 request another run, as in CiGri, unless the cluster killed or deleted the task.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from math import inf
 
 from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_conflicting_ends
+from gridbridge.decisions.campaigns.grouped_task_ends import TaskEndInJob, split_job_end_among_tasks
 from gridbridge.decisions.wrapper_end_interpretation import (
     MISSING_INPUT_SIGNAL,
     was_job_preempted,
@@ -16,6 +18,7 @@ from gridbridge.decisions.wrapper_end_interpretation import (
 )
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
+from gridbridge.model.campaigns.grouped_tasks import JobRecord
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_HELD_FIRST,
     REASONS_OF_MOVES,
@@ -93,6 +96,8 @@ class ArrayWithMissingTasks:
     lives: frozenset[int] | None  # array indices of live tasks; None: the cluster does not know the array
     ran: Set[int] = frozenset()  # array indices of tasks that were running when a job list last showed them
     sent_s: float = inf  # seconds since the array was submitted
+    # {array index: record of the job's tasks}; None: each job runs a single task
+    records: Mapping[int, JobRecord | None] | None = None
 
 
 class MissingAttemptOutcomeDecider:
@@ -166,7 +171,11 @@ class MissingAttemptOutcomeDecider:
         ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
         walltime_s = request.walltime_s if request else 0
         most_s = max(MIN_RUN_TIME_CAP_S, missing_array.sent_s)
-        attempts = outcomes_of_missing_attempts(unlisted, ends, walltime_s, self._forgotten_s, marks)
+        if missing_array.records is None:
+            attempts = outcomes_of_missing_attempts(unlisted, ends, walltime_s, self._forgotten_s, marks)
+        else:
+            known = known_job_ends(unlisted, ends, self._forgotten_s)
+            attempts = outcomes_of_grouped_attempts(known, walltime_s, marks, missing_array.records, may_live=lost)
         return tuple(
             _correct_ended_attempt(attempt, most_s, array.job_id * (attempt.place in lost), is_cancelled=is_cancelled)
             for attempt in attempts
@@ -188,7 +197,7 @@ def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *
     `most_s` limits run times, because users can forge records. In a cancelled campaign a signal counts as a
     deletion, because Grid Engine's accounting shows a deletion only as a signal.
     """
-    is_deleted = is_cancelled and attempt.outcome is TaskAttemptOutcome.SIGNAL
+    is_deleted = is_cancelled and attempt.outcome in (TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.UNBEGUN)
     is_forged = attempt.wallclock_s is not None and attempt.wallclock_s > most_s
     return replace(
         attempt,
@@ -198,13 +207,10 @@ def _correct_ended_attempt(attempt: TaskAttempt, most_s: float, lost_job: int, *
     )
 
 
-def close_attempts_without_end(
-    attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
-) -> tuple[TaskAttempt, ...]:
-    """Give `outcome` to attempts without a reported end, or UNWANTED if the deletion mark says so."""
-    unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
+def close_attempts_without_end(attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome) -> tuple[TaskAttempt, ...]:
+    """Give `outcome` to attempts without a reported end, or UNWANTED if the owner cancelled the task."""
     return tuple(
-        replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)
+        replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.is_unwanted else outcome)
         for attempt in attempts
     )
 
@@ -228,6 +234,23 @@ def select_attempts_with_conflicting_ends(
     return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
 
 
+def known_job_ends(
+    missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
+) -> dict[TaskAttempt, JobEnd]:
+    """Return the ends of missing attempts' jobs that are known; a disputed (None) or future end is no end yet.
+
+    `missing` has the seconds since the last listing.
+    """
+    known = {}
+    for attempt, missed_s in missing.items():
+        end = ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None)
+        if isinstance(end, FutureDatedJobEnd):
+            end = end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
+        if end:
+            known[attempt] = end
+    return known
+
+
 def outcomes_of_missing_attempts(
     missing: Mapping[TaskAttempt, float],
     ends: ReportedEnds,
@@ -235,34 +258,71 @@ def outcomes_of_missing_attempts(
     forgotten_s: float,
     marks: Mapping[int, TaskDeletionMark] = NO_CANCELLATION_MARKS,
 ) -> tuple[TaskAttempt, ...]:
-    """Return the missing attempts of an array that have ended, with their outcomes.
+    """Return the missing attempts of an array that have ended, with their outcomes."""
+    known = known_job_ends(missing, ends, forgotten_s)
+    reasons = {index: mark.wiped_for for index, mark in marks.items()}
+    return tuple(
+        _attempt_with_end(attempt, end, walltime_s, reasons.get(attempt.place)) for attempt, end in known.items()
+    )
 
-    `missing` has the seconds since the last listing. A disputed (None) or future end is no end yet.
-    """
-    ended = []
-    for attempt, missed_s in missing.items():
-        end = ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None)
-        if isinstance(end, FutureDatedJobEnd):
-            end = end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
-        if end:
-            outcome, mark = classify_job_end(end, walltime_s), marks.get(attempt.place)
-            ended_attempt = replace(
-                attempt,
-                outcome=outcome_of_task_deleted_by_nikita(end, outcome, mark.wiped_for) if mark else outcome,
-                exit_status=wrapper_exit_status(end),
-                wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
-                host=end.host,
-                max_rss_kb=_measured_kb(end, end.max_rss_kb),
-                max_vmem_kb=_measured_kb(end, end.max_vmem_kb),
-                written_kb=_measured_kb(end, end.written_kb),
-            )
-            ended.append(ended_attempt)
-    return tuple(ended)
+
+def _attempt_with_end(
+    attempt: TaskAttempt, end: JobEnd, walltime_s: int, wiped_for: NikitaDeletionReason | None
+) -> TaskAttempt:
+    outcome = classify_job_end(end, walltime_s)
+    return replace(
+        attempt,
+        outcome=outcome_of_task_deleted_by_nikita(end, outcome, wiped_for) if wiped_for else outcome,
+        exit_status=wrapper_exit_status(end),
+        wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
+        host=end.host,
+        max_rss_kb=_measured_kb(end, end.max_rss_kb),
+        max_vmem_kb=_measured_kb(end, end.max_vmem_kb),
+        written_kb=_measured_kb(end, end.written_kb),
+    )
 
 
 def _measured_kb(end: JobEnd, kb: float | None) -> int | None:
     """Return a measured amount; a job that was measured has a resident set."""
     return round(kb or 0) if end.max_rss_kb else None
+
+
+def outcomes_of_grouped_attempts(
+    ends: Mapping[TaskAttempt, JobEnd],
+    walltime_s: int,
+    marks: Mapping[int, TaskDeletionMark],
+    records: Mapping[int, JobRecord | None],
+    may_live: Set[int] = frozenset(),
+) -> tuple[TaskAttempt, ...]:
+    """Return the attempts of ended jobs that ran several tasks; `records` has the jobs' records by array index.
+
+    Jobs without a record in `records` are skipped. `may_live` has the indices of lost jobs.
+    """
+    jobs = defaultdict[int, list[TaskAttempt]](list)
+    for attempt in ends:
+        jobs[attempt.place].append(attempt)
+    ended = list[TaskAttempt]()
+    for index in jobs.keys() & records.keys():
+        end, mark = ends[jobs[index][0]], marks.get(index)
+        split = split_job_end_among_tasks(end, jobs[index], records[index], walltime_s, may_live=index in may_live)
+        ended += (_attempt_with_end_in_job(attempt, split[attempt], walltime_s, mark) for attempt in split)
+    return tuple(ended)
+
+
+def _attempt_with_end_in_job(
+    attempt: TaskAttempt, in_job: TaskEndInJob, walltime_s: int, mark: TaskDeletionMark | None
+) -> TaskAttempt:
+    """Give an attempt its outcome; a deletion of the job for a cancelled task concerns this task alone."""
+    if attempt.is_unwanted:
+        return _attempt_with_end(attempt, in_job.end or UNKNOWN_END, walltime_s, NikitaDeletionReason.UNWANTED)
+    if in_job.end is None:
+        return replace(attempt, outcome=TaskAttemptOutcome.UNBEGUN)
+    if in_job.is_recorded or mark is None:
+        return _attempt_with_end(attempt, in_job.end, walltime_s, None)
+    if mark.wiped_for is not NikitaDeletionReason.UNWANTED:
+        return _attempt_with_end(attempt, in_job.end, walltime_s, mark.wiped_for)
+    ended = _attempt_with_end(attempt, in_job.end, walltime_s, None)
+    return replace(ended, outcome=TaskAttemptOutcome.UNBEGUN) if ended.outcome in KILLED_OUTCOMES else ended
 
 
 def select_attempts_still_alive(

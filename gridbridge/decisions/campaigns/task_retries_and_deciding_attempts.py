@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import group_into_r
 
 CampaignTask = tuple[int, int]  # campaign number, task number
 AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
-NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
+NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED, TaskAttemptOutcome.UNBEGUN)
 LEAST_CHECKPOINT_WAIT_S, MOST_CHECKPOINT_WAIT_S = 600, 7 * 86_400
 MOST_FAILURES_AT_CHECKPOINT = 2  # after so many failures without a newer checkpoint a task may run at other clusters
 AVOIDED_OUTCOMES = frozenset(

@@ -61,7 +61,7 @@ class _TaskSendExplainer:
         campaigns = {campaign.number: campaign for campaign in situation.campaigns}
         for send in plan.sends:
             self._to_send[send.campaign] -= send.tasks
-            self._matching.left.tasks.take_tasks(send.campaign, send.cluster, send.tasks)
+            self._matching.left.tasks.take_tasks(send.campaign, send.cluster, send.jobs)
             self._served[send.cluster].append(campaigns[send.campaign])
         by_identity = {event.identity: event for event in (*situation.events, *plan.changes.events)}
         events = [event for event in by_identity.values() if not event.closed_at]

@@ -126,7 +126,7 @@ def select_changed_ratios(
     sends: Iterable[PlannedCampaignTaskSend],
 ) -> tuple[TasksPerFreeSlotUpdate, ...]:
     """Return the job ratios that the state file must store, because they were used or have changed."""
-    sent = {(send.campaign, send.cluster): send.tasks for send in sends}
+    sent = {(send.campaign, send.cluster): send.jobs for send in sends}
     previous = {(ratio.campaign, ratio.cluster): (ratio.ratio, ratio.submitted) for ratio in before}
     return tuple(
         replace(prediction, submitted=prediction.submitted + sent[pair]) if pair in sent else prediction
@@ -159,9 +159,12 @@ class _JobRatioPredictor:
             if view.campaign not in tests:
                 self._settled[view.cluster] += view.startable_task_count - view.fresh
         ended = pair_attempts_with_clusters(situation.ended, situation.arrays)
-        self._ended = Counter(
-            (attempt.campaign, cluster) for attempt, cluster in ended if attempt.outcome in STARTED_OUTCOMES
-        )
+        jobs = {
+            (attempt.campaign, cluster, attempt.array, attempt.place)
+            for attempt, cluster in ended
+            if attempt.outcome in STARTED_OUTCOMES
+        }
+        self._ended = Counter((campaign, cluster) for campaign, cluster, *_ in jobs)
 
     def predict_job_ratio(self, pair: CampaignCluster, request: JdlSettingsAtCluster) -> TasksPerFreeSlotUpdate:
         room, before, view = self._situation.room[pair[1]], self._ratios.get(pair), self._views.get(pair, NO_TASKS)

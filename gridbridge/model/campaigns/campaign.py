@@ -48,6 +48,7 @@ class TaskAttemptOutcome(StrEnum):
     UNWANTED = "unwanted"  # the owner cancelled this task, but not the campaign
     WIPED = "wiped"  # nikita deleted the task before it started
     MOVED = "moved"  # rebalancing deleted the waiting task to send it to another cluster
+    UNBEGUN = "unbegun"  # the job of the task's group ended before the task began, or for another task of the group
     COPY = "copy"  # another attempt of the task counts instead of this attempt
 
 
@@ -100,8 +101,19 @@ class AdditionalCampaignTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGroupSize:
+    """How many tasks one job runs, one after another."""
+
+    tasks: int = 1
+    begin_s: int = 0  # the job begins no task after this many seconds
+
+
+ALONE = TaskGroupSize()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignArray:
-    """An array of campaign tasks at a cluster; the array indices are 1 to `size`."""
+    """An array of jobs with campaign tasks at a cluster; the array indices are 1 to `size`."""
 
     campaign: int
     number: int
@@ -114,6 +126,9 @@ class CampaignArray:
     copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary attempts
     is_ordinary: bool = False  # ordinary jobs, although the campaign's other tasks there are best-effort
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
+    # number of tasks that each job runs, all with the job's array index; the last job may run fewer
+    group_tasks: int = 1
+    group_s: int = 0  # a job of several tasks begins no task after this many seconds
 
     @property
     def campaign_and_array_number(self) -> tuple[int, int]:
@@ -134,6 +149,7 @@ class RootLedgerArray:
     is_of_copies: bool = False
     is_ordinary: bool = False
     checkpoint_s: int = 0
+    group: TaskGroupSize = ALONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +164,7 @@ class TaskAttempt:
     task: int  # numbered from 0
     attempt: int  # numbered from 1
     array: int
-    place: int  # array index, from 1
+    place: int  # array index of the job that runs the task, from 1
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
@@ -157,6 +173,7 @@ class TaskAttempt:
     is_past: bool = False  # the owner closed the event about this attempt, or retried the task
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
     has_progressed: bool = False  # whether a lost or preempted attempt left a newer checkpoint
+    is_unwanted: bool = False  # whether the owner cancelled the task during the attempt
     checkpoint_times: CheckpointTimes | None = None  # set only in the cycle that finds the attempt's end
     max_rss_kb: int | None = None  # largest resident set of a process; None: not measured
     written_kb: int | None = None  # written to filesystems

@@ -54,7 +54,14 @@ class CampaignRunnerSection:
     forgotten_s: float = setting(
         60.0, "how long a cluster reports nothing about a task before the task counts as deleted", "s", 10, 86400
     )
-    max_tasks: int = setting(1000, "the largest number of tasks in an array", "tasks", 1, 5000)
+    max_tasks: int = setting(1000, "the largest number of jobs in an array", "jobs", 1, 5000)
+    group_below_s: float = setting(
+        30.0,
+        "the mean run time below which tasks are grouped, several in one job; 0: only if the JDL says so",
+        "s",
+        0,
+        600,
+    )
     files_per_uid: int = setting(10_000, "the largest number of campaign files of a user", "files", 1, 1_000_000)
     mb_per_uid: int = setting(4096, "the largest total size of a user's campaign files", "MB", 1, 1_000_000)
     keep_campaigns_d: float = setting(365.0, "how long an ended campaign is stored; 0: for ever", "d", 0, 36500)

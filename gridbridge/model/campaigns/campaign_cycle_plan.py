@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from math import inf
 
 from gridbridge.model.campaigns.campaign import (
+    ALONE,
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
@@ -13,6 +14,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
+    TaskGroupSize,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import (
     CampaignFailuresSection,
@@ -282,6 +284,7 @@ class CampaignCycleSituation:
     checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
     # the present night and the next nights, by cluster with nightly tasks
     nights: Mapping[str, tuple[Night, ...]] = field(default_factory=dict)
+    group_below_s: float = 0.0  # tasks with a shorter mean run time are grouped into jobs
 
     @property
     def test_campaigns(self) -> frozenset[int]:
@@ -310,6 +313,12 @@ class PlannedCampaignTaskSend:
     ordinary: int = 0  # of tasks of type semi-best-effort, the number that are ordinary jobs
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
     unshared_first: int = 0  # how many tasks that share no input file go before tasks that share files
+    group: TaskGroupSize = ALONE
+
+    @property
+    def jobs(self) -> int:
+        """The number of jobs, each of which has the slots of one task."""
+        return -(-self.ordinary // self.group.tasks) - (self.ordinary - self.tasks) // self.group.tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

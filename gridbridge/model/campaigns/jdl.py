@@ -37,7 +37,8 @@ class JdlSettingsAtCluster:
     prologue_walltime_s: int = HOUR_S
     epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
-    max_jobs: int = 0  # largest number of tasks at the cluster at once; 0: no limit
+    max_jobs: int = 0  # largest number of jobs at the cluster at once; 0: no limit
+    temporal_grouping: bool | None = None  # whether a job runs several tasks; None: only if the tasks are short
 
     @property
     def is_partly_ordinary(self) -> bool:

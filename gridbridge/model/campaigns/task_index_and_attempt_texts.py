@@ -8,7 +8,10 @@ from gridbridge.errors import ParseError
 
 TYPE_CHECKING = False  # saves the import of typing, which is slow
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 MAX_ARRAY_TASKS = 100_000
 
@@ -36,6 +39,11 @@ def format_attempt_ranges(attempts: Attempts) -> str:
         else:
             parts.append([task, task, attempt])
     return ",".join(f"{first}:{n}" if first == last else f"{first}-{last}:{n}" for first, last, n in parts)
+
+
+def split_into_groups(tasks: "Sequence[T]", group_tasks: int) -> "list[Sequence[T]]":
+    """Split an array's tasks into the groups that its jobs run, in the order of the array indices."""
+    return [tasks[first : first + group_tasks] for first in range(0, len(tasks), group_tasks)]
 
 
 def parse_array_index_ranges(text: str) -> tuple[range, ...]:

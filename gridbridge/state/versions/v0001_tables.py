@@ -186,7 +186,8 @@ def _campaign_arrays() -> None:
         *columns.time_columns("intended_at"),
         *columns.flag_columns("is_repeated", "is_ordinary"),
         *columns.integer_columns("copies_beyond_s", nullable=True),
-        *columns.integer_columns("checkpoint_s", default="0"),
+        *columns.integer_columns("checkpoint_s", "group_s", default="0"),
+        *columns.integer_columns("group_tasks", default="1"),
     )
     op.create_index("campaign_arrays_state", "campaign_arrays", ["state"])
     op.create_index("campaign_arrays_copies", "campaign_arrays", ["campaign", "copies_beyond_s"])
@@ -197,7 +198,7 @@ def _campaign_arrays() -> None:
         *columns.integer_columns("array", "place"),
         *columns.text_columns("outcome"),
         *columns.integer_columns("exit_status", "wallclock_s", "max_rss_kb", "written_kb", nullable=True),
-        *columns.flag_columns("is_past", "is_overrun", "has_progressed"),
+        *columns.flag_columns("is_past", "is_overrun", "has_progressed", "is_unwanted"),
         sqlite_with_rowid=False,
     )
     op.create_index("campaign_attempts_array", "campaign_attempts", ["campaign", "array"])

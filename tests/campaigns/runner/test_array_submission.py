@@ -13,7 +13,14 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import (
+    ALONE,
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+    TaskGroupSize,
+)
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import released_array
 
@@ -40,11 +47,31 @@ class Helper:
         return CompletedProgram(argv, status, out.encode(), err.encode())
 
 
+GROUPS = "1 beta 0-6:1 71 group=4,300\n2 beta 7:1  \n3 beta 7:2 73 copies\n"
+
+
 @pytest.fixture(name="helper")
 def _helper(monkeypatch: pytest.MonkeyPatch) -> Helper:
     helper = Helper()
     monkeypatch.setattr(privileged_helper_calls, "run_program", helper.run)
     return helper
+
+
+def test_jobs_that_run_several_tasks_are_asked_for_and_listed(helper: Helper) -> None:
+    helper.says = (0, "0 71 \n", "")
+    one, attempts = array(1)
+    array_commands_as_owner.submit_arrays(((replace(one, group_tasks=2, group_s=300), attempts),))
+    asked = helper.asked
+    helper.says = (0, GROUPS, "")
+
+    listed = array_commands_as_owner.list_root_ledger_arrays(12)
+
+    assert asked == "send-arrays c.12 beta group=2,300 1 2-3:1"
+    assert [(one.job_id, one.group, one.is_of_copies) for one in listed] == [
+        (71, TaskGroupSize(tasks=4, begin_s=300), False),
+        (0, ALONE, False),
+        (73, ALONE, True),
+    ]
 
 
 def test_one_call_submits_several_arrays(helper: Helper) -> None:

@@ -1,6 +1,7 @@
 """A campaign over embedded clusters, run by a user without root: see docs/how-to/embedded.md."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -82,6 +83,26 @@ def test_a_campaign_runs_each_task_once_and_its_output_is_fetched(site: Campaign
     assert "CAMPAIGN_ID=1" in site.sh("cat /mnt/told")
     site.sh(f"{BIN}/gridfetch 1 /mnt/out")
     assert site.sh("cat /mnt/out/0.1.out") == "did 0\n"
+
+
+def test_short_tasks_run_several_in_a_job_and_each_keeps_its_own_end(site: Campaigns) -> None:
+    """Task 5 kills its whole job once: tasks that had ended stay ended, and tasks that had not begun are resent."""
+    run = (
+        "echo $CIGRI_JOB_ID >>/mnt/ran; case $1 in 3) exit 7 ;; 5) mkdir /mnt/killed && kill -9 0 ;; esac; echo did $1"
+    )
+    site.submit({"name": "short", "nb_jobs": 20, "exec_file": f"sh -c '{run}' sh", "type": "normal",
+                 "temporal_grouping": True, "clusters": {"alpha": {}}})  # fmt: skip
+    site.until_ended()
+    outcomes = site.outcomes()
+    jobs = int(site.sh("ls /mnt/campaign.1 | grep -c ^group"))
+    ran = Counter(site.sh("cat /mnt/ran").split())
+    site.sh(f"{BIN}/gridfetch 1 /mnt/out")
+
+    states = {task: state for task, (state, _) in outcomes.items()}
+    assert states == dict.fromkeys(map(str, range(20)), "success") | {"3": "program_error", "5": "signal"}
+    assert ran == dict.fromkeys((f"1.{n}" for n in range(20)), 1)
+    assert jobs < 6
+    assert site.sh("cat /mnt/out/7.*.out") == "did 7\n"
 
 
 def test_a_preempted_task_is_retried_and_a_hanging_cluster_loses_no_task(site: Campaigns) -> None:

@@ -247,6 +247,18 @@ def test_arrays_with_the_same_tasks_are_found_with_their_indices(folder: str) ->
         assert ledger.arrays_with_same_tasks(4, "10-19:1") == []
 
 
+def test_tasks_of_one_job_have_the_jobs_index_also_after_a_restart(folder: str) -> None:
+    with ledger_with_file(folder) as ledger:
+        ledger.record_array(1, "beta", "0-9:1,20:2", settings=("group=4,300",))
+    with ledger_with_file(folder) as ledger:
+        ledger.record_array(1, "beta", "0-9:1,20:2", settings=("group=4,300",))
+
+        assert ledger.list_submitted_arrays() == (("1", "beta", "0-9:1,20:2", "", "group=4,300"),)
+        assert ledger.arrays_with_same_tasks(2, "3-4:2,20:3") == [(1, "beta", "", True, [1, 2, 3])]
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger):
+            ledger.record_array(1, "beta", "0-9:1,20:2", settings=("group=5,300",))
+
+
 def test_a_submitted_task_gets_at_most_two_speculative_attempts(folder: str) -> None:
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")

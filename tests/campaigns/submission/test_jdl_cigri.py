@@ -64,7 +64,7 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key() -> None:
 
 
 def test_cigris_keys_without_effect_cause_warnings() -> None:
-    idle = {"temporal_grouping": "true", "dimensional_grouping": True, "test_mode": False, "output_file": "x"}
+    idle = {"dimensional_grouping": True, "test_mode": False, "output_file": "x"}
 
     assert read_jdl(**idle, jobs_type="Normal").warnings == tuple(f"n:1: {key}: changes nothing yet" for key in idle)
 

@@ -238,15 +238,12 @@ def test_a_task_deleted_by_nikita_without_a_record_was_not_lost_by_its_cluster()
 
 
 def test_a_task_cancelled_by_its_owner_is_unwanted_even_without_a_reported_end() -> None:
-    marks = {
-        2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED),
-        3: TaskDeletionMark(wiped_for=NikitaDeletionReason.MOVED),
-    }
+    attempts = (attempt(1), replace(attempt(2), is_unwanted=True))
 
-    found = close_attempts_without_end(map(attempt, (1, 2, 3)), TaskAttemptOutcome.SITE_FAULT, marks)
+    found = close_attempts_without_end(attempts, TaskAttemptOutcome.SITE_FAULT)
 
     lost = TaskAttemptOutcome.SITE_FAULT
-    assert [one.outcome for one in found] == [lost, TaskAttemptOutcome.UNWANTED, lost]
+    assert [one.outcome for one in found] == [lost, TaskAttemptOutcome.UNWANTED]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.campaign import (
     RootLedgerArray,
     TaskAttempt,
     TaskAttemptOutcome,
+    TaskGroupSize,
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
@@ -188,6 +189,17 @@ def test_tasks_of_an_array_given_up_wait_again_unless_another_array_has_the_task
     of_one = {(each.task, each.attempt): each.outcome for each in found.attempts if each.array == 1}
     assert of_one == dict.fromkeys(tasks, TaskAttemptOutcome.SITE_FAULT) | left
     assert [(each.first, each.attempt) for each in found.again] == again
+
+
+def test_the_tasks_of_a_restored_job_have_the_jobs_index() -> None:
+    group = TaskGroupSize(tasks=2, begin_s=300)
+    tasks = ((4, 1), (5, 1), (6, 1))
+
+    (found,) = plan_recovery_from_root_ledger(1, stored(), [entry(1, *tasks, job_id=8, group=group)], NOON)
+
+    (one,) = found.arrays
+    assert (one.size, one.group_tasks, one.group_s) == (2, 2, 300)
+    assert [(attempt.task, attempt.place) for attempt in found.attempts] == [(4, 1), (5, 1), (6, 2)]
 
 
 def test_a_waiting_task_with_a_speculative_attempt_in_the_ledger_no_longer_waits() -> None:

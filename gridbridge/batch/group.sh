@@ -1,0 +1,40 @@
+# Runs a group of a campaign's tasks in one job, one after another; gb_tasks, set above, calls next_task for each task.
+# The job's record in the campaign's folder gets a line before a task begins and after its end, with hundredths of a
+# second since the job's start. So a killed job leaves which of its tasks ended, which ran and which had not begun.
+# shellcheck shell=sh disable=SC2154 # set above or by task.sh
+read_time() {
+    read -r gb_time _ </proc/uptime && gb_time=$((${gb_time%.*}${gb_time#*.} - ${gb_start:-0}))
+}
+
+note() { read_time && echo "$1 $gb_number.$gb_attempt $gb_time $2" >>"$gb_record"; }
+
+next_task() { # the next task does not begin if its walltime may not be left
+    read_time
+    [ "$gb_time" -le $((100 * gb_group_s)) ] || return
+    note begin || die 59
+    (
+        set_traps # a subshell has none
+        die() { note signal "$1" && exit 0 || exit 1; }
+        quit() { note exit "$1" && exit 0 || exit 1; }
+        run_task "$@"
+    )
+    gb_status=$?
+    case $gb_status in
+    0) ;;
+    129 | 1[3-9]? | 2??) note signal $((gb_status - 128)) || die 59 ;;
+    *) die 59 ;; # no end was noted, for example because the disk is full
+    esac
+    make_way
+}
+
+run_group() {
+    read_time && gb_start=$gb_time
+    gb_record=$PWD/group.$gb_array.$gb_place
+    set -C # a job that its cluster starts a second time runs no task again
+    true >"$gb_record" || die 59
+    set +C
+    unset gb_usage # keeper.pl measures the whole job
+    make_way
+    gb_tasks
+    exit 0
+}

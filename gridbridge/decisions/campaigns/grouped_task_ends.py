@@ -1,0 +1,80 @@
+"""Split the end of a job that ran several tasks into the ends of the tasks, by the record that the job left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gridbridge.model.campaigns.campaign import TaskAttempt
+from gridbridge.model.campaigns.grouped_tasks import JobRecord, TaskAndAttempt
+from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEndInJob:
+    end: JobEnd | None  # None: the task did not begin
+    is_recorded: bool = False  # whether the task had ended before the job
+
+
+UNBEGUN = TaskEndInJob(end=None)
+
+
+def split_job_end_among_tasks(
+    job: JobEnd, attempts: Sequence[TaskAttempt], record: JobRecord | None, walltime_s: int, *, may_live: bool = False
+) -> dict[TaskAttempt, TaskEndInJob]:
+    """Return the end of each attempt of a job; `record` is None if it can't be read.
+
+    A task with an end in the record has ended so; a task without an end ended with the job; all others have not begun.
+    A job that began no task ended for its first task, or for all tasks if it was deleted or is lost. If a lost job may
+    still live (`may_live`), its tasks without an end are lost. Only the job's first task had the whole walltime;
+    another task that the walltime ended counts as preempted.
+    """
+    if record is None:
+        return dict.fromkeys(attempts, TaskEndInJob(end=JobEnd(host=job.host)))
+    run_s = _run_times_s(job, record)
+    first = next(iter(record), None)
+    ends = {}
+    for attempt in sorted(attempts, key=lambda attempt: (-attempt.attempt, attempt.task)):
+        key = attempt.task, attempt.attempt
+        run = record.get(key)
+        if run and run.ended_cs is not None:
+            own = JobEnd(exit_status=run.exit_status, signal=run.signal, host=job.host, wallclock_s=run_s.get(key))
+            ends[attempt] = TaskEndInJob(end=own, is_recorded=True)
+        elif run:
+            ends[attempt] = TaskEndInJob(end=_end_with_job(job, run_s.get(key), walltime_s, is_first=key == first))
+        elif may_live or (not record and (not ends or _has_job_never_started(job))):
+            ends[attempt] = TaskEndInJob(end=job)
+        else:
+            ends[attempt] = UNBEGUN
+    return ends
+
+
+def _has_job_never_started(job: JobEnd) -> bool:
+    return job.is_unstarted or job.is_end_unknown or job.killed_for is JobKillReason.DELETION
+
+
+def _end_with_job(job: JobEnd, run_s: float | None, walltime_s: int, *, is_first: bool) -> JobEnd:
+    if job.exit_status is not None and job.signal is None and job.killed_for is JobKillReason.UNKNOWN:
+        return JobEnd(host=job.host, wallclock_s=run_s)  # the job's shell went on, but could not write the task's end
+    is_late = job.signal is not None and job.wallclock_s is not None and job.wallclock_s >= walltime_s
+    if (job.killed_for is JobKillReason.WALLTIME or is_late) and not is_first:
+        return JobEnd(is_preempted=True, host=job.host, wallclock_s=run_s)
+    return replace(job, wallclock_s=job.wallclock_s if is_first else run_s, max_rss_kb=None)  # measured for the job
+
+
+def _run_times_s(job: JobEnd, record: JobRecord) -> dict[TaskAndAttempt, float]:
+    """Return the tasks' run times; together they are the job's, so that no owner can hide used slots.
+
+    A task without an end has run until the job's end. The others share the rest of the job's time in proportion to
+    their times in the record. Sums of the rounded times stay exact.
+    """
+    if job.wallclock_s is None:
+        return {}
+    last_cs = round(100 * job.wallclock_s)
+    shares = {
+        key: (max(run.began_cs, last_cs) if run.ended_cs is None else run.ended_cs) - run.began_cs + 1
+        for key, run in record.items()
+    }
+    total, before, times = sum(shares.values()), 0, dict[TaskAndAttempt, float]()
+    for key, share in shares.items():
+        begin_s, before = round(job.wallclock_s * before / total), before + share
+        times[key] = float(round(job.wallclock_s * before / total) - begin_s)
+    return times

@@ -1,0 +1,57 @@
+"""Jobs that run several short tasks, on real daemons."""
+
+from typing import Any
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, jobs_of, ledger, submit
+from tests.lab.gamma import ACCOUNT, FAR
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+
+def jdl(command: str, tasks: int, *clusters: str) -> dict[str, Any]:
+    known = {"name": "short", "type": "normal", "walltime": "0:10", "temporal_grouping": True, "nb_jobs": tasks}
+    return known | {"exec_file": f"sh -c '{command}' sh", "clusters": {name: {} for name in clusters}}
+
+
+def begun(grid: Grid, number: int) -> list[str]:
+    """Return the words that the tasks have written, at beta and gamma."""
+    look = f"cat ran.{number} 2>/dev/null; :"
+    return [*grid.sh(HOST, look, user="alice").split(), *grid.sh(FAR, f"cd; {look}", user=ACCOUNT).split()]
+
+
+def test_jobs_of_grid_engine_and_oar_run_several_tasks_each_once(site: Grid) -> None:
+    """Eight slots share 80 tasks; each task has its own end."""
+    run = "echo $1 >>ran.$CIGRI_CAMPAIGN_ID; case $1 in 5) exit 3 ;; 7) kill -11 $$ ;; esac"
+    number = submit(site, jdl(run, 80, "beta", "gamma"))
+    shown = runner.until_state(site, number, "terminated")
+    ran = begun(site, number)
+
+    assert sorted(ran, key=int) == [str(task) for task in range(80)]
+    assert runner.outcomes(site, number) == {"success": 78, "program_error": 1, "signal": 1}
+    assert (shown["ended"], shown["failed"]) == (80, 2)
+    assert {row[2] for row in ledger(site, number) if row[0] == "array" and "group=" in row[-1]} == {"beta", "gamma"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cluster", ["beta", "gamma"])
+def test_a_deleted_job_loses_only_the_task_that_ran(site: Grid, cluster: str) -> None:
+    """The deleted tasks are those that slept, at most one for each of the cluster's four slots."""
+    run = "echo $1 >>ran.$CIGRI_CAMPAIGN_ID; mkdir sleeps.$CIGRI_CAMPAIGN_ID.$1 && [ $(($1 % 10)) -ne 5 ] || sleep 60"
+    number = submit(site, jdl(run, 40, cluster))
+    site.until(lambda: len(jobs_of(site, number)) > 0, "jobs", CAMPAIGN_S)
+    site.until(lambda: any(word.endswith("5") for word in begun(site, number)), "a sleeping task", CAMPAIGN_S)
+    (job, *_) = jobs_of(site, number)
+    if cluster == "beta":
+        site.cell("beta", "qdel", job, user="alice")
+    else:
+        site.sh(FAR, f"oardel {job}", user=ACCOUNT)
+    runner.until_state(site, number, "terminated")
+    outcomes, ran = runner.outcomes(site, number), begun(site, number)
+
+    assert outcomes["success"] + outcomes["signal"] + outcomes["cancelled"] == 40
+    assert 1 <= outcomes["signal"] + outcomes["cancelled"] <= 4
+    assert len(ran) == len(set(ran)) == 40
