@@ -114,6 +114,14 @@ class UnmappableRequest(GridbridgeError):
     """A job is refused because the job requests resources that a remote cluster lacks."""
 
 
+class MasterDeposed(GridbridgeError):
+    """Another master leads, or may lead, so this process changes nothing."""
+
+
+class MasterFoldersNotShared(GridbridgeError):
+    """A folder that all masters must share is not the folder of the earlier master."""
+
+
 class ArrayTasksAlreadyInLedger(GridbridgeError):
     """Root's ledger of submitted tasks has an array with other tasks, or an attempt in another array."""
 

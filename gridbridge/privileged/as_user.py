@@ -10,8 +10,10 @@ FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS
 CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE CLUSTER ARRAY PLACES,
 list-arrays FILE, end-campaign FILE, take-up FILE REQUEST, carry-inputs FILE CLUSTER TASKS
 [AT_CLUSTER], drop-inputs FILE CLUSTER; bring-outputs, read-records and read-jobs FILE CLUSTER TASKS.
-Verb notify-owner FILE WORD... runs the owner's program. Verbs for datasets: look FILE..., verify FILE,
-copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
+Verb notify-owner FILE WORD... runs the owner's program. With several masters, lead PROGRAM TERM HOST
+records the leading one, which then names its term before each verb (term=PROGRAM.TERM); exit
+status 10: another master leads. Verbs for datasets: look FILE..., verify FILE, copy FILE STORAGE
+[LEAVING] and drop FILE STORAGE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -24,7 +26,7 @@ from typing import NoReturn
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model import transfer_messages_in_spool
-from gridbridge.model.fixed_paths import CONFIG, SPOOL
+from gridbridge.model.fixed_paths import CONFIG, MASTER_TERM, SPOOL
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import remote_cluster_access_of_person
@@ -41,6 +43,7 @@ VERBS = {
     "delete": "delete_job",
     "unstage": "",  # removes the transfer's remote folder of staged files
 }
+LEAD = "lead"
 REPLICA_VERBS = ("look", "verify", "copy", "drop")
 ARRAY_VERBS = (
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
@@ -67,11 +70,11 @@ def main() -> None:
 
 def perform_as_user_request(arguments: list[str]) -> NoReturn:
     """Check a request, then act on the remote job in a process of the job's owner."""
+    is_of_master = bool(arguments) and arguments[0].startswith(MASTER_TERM)
+    term, arguments = arguments[0] if is_of_master else "", arguments[is_of_master:]
     verb = arguments[0] if arguments else ""
-    if verb in ARRAY_VERBS:
-        from gridbridge.privileged import as_user_array_verbs
-
-        as_user_array_verbs.perform_as_user_array_verb(arguments)
+    if term or verb in (LEAD, *ARRAY_VERBS):
+        _check_master_and_perform_array_verb(term, arguments)
     if verb == "notify-owner":
         from gridbridge.privileged import notify_owner
 
@@ -100,6 +103,18 @@ def perform_as_user_request(arguments: list[str]) -> NoReturn:
         if steps.require_owned_remote_job(remote_id, found, (owner, record.transfer)):
             getattr(adapter, VERBS[verb])(remote, remote_id)
     os._exit(0)
+
+
+def _check_master_and_perform_array_verb(term: str, arguments: list[str]) -> None:
+    """Perform a verb about campaigns; raise MasterDeposed for any verb of a deposed master."""
+    from gridbridge.privileged import as_user_array_verbs, master_term_check
+
+    check = master_term_check.MasterTermCheck(term)
+    if arguments[:1] == [LEAD]:
+        as_user_array_verbs.print_and_exit(f"{master_term_check.record_or_show_master(arguments)}\n")
+    check.require_current_term()
+    if arguments and arguments[0] in ARRAY_VERBS:
+        as_user_array_verbs.perform_as_user_array_verb(arguments, check.require_current_term)
 
 
 def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:

@@ -4,7 +4,7 @@ The service names a campaign file and task numbers, never a command. The campaig
 not change after the first call. Root's ledger makes sure that each attempt is submitted only once.
 The verbs and exit statuses 0 to 3 are listed in `as_user`. Further exit statuses: 4 refused by the cluster,
 5 tasks already submitted in another array, 6 owner without account, 7 unreadable ledger, 8 campaign ended,
-75 not possible yet.
+10 another master leads, 75 not possible yet.
 """
 
 import os
@@ -29,40 +29,45 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequest
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerClusterCalls
 from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker
 
+TYPE_CHECKING = False  # importing typing would take as long as importing json
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
+
+def perform_as_user_array_verb(arguments: list[str], require_lead: "Callable[[], None]") -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
-        _print_and_exit(_list_end_or_resume_campaign(arguments))
+        print_and_exit(_list_end_or_resume_campaign(arguments, require_lead))
     if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs", "read-records", "read-jobs"):
         from gridbridge.privileged import carry_task_files
 
         carry_task_files.run_owner_file_carrier(arguments)
     order = AsUserArrayArguments(arguments)
-    with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
+    with RootLedgerOfSubmittedTasks(order.campaign, require_lead=require_lead) as ledger:
+        require_lead()  # an earlier master's call may have held the lock
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged import send_arrays
 
             output = "".join(f"{line}\n" for line in send_arrays.send_campaign_arrays(order, ledger))
         else:
             output = f"{_release_or_delete_array(order, ledger)}\n"
-    _print_and_exit(output)
+    print_and_exit(output)
 
 
-def _print_and_exit(output: str) -> NoReturn:
+def print_and_exit(output: str) -> NoReturn:
     with os.fdopen(1, "wb", closefd=False) as out:
         out.write(output.encode("utf-8", "replace"))
     os._exit(0)
 
 
-def _list_end_or_resume_campaign(arguments: list[str]) -> str:
+def _list_end_or_resume_campaign(arguments: list[str], require_lead: "Callable[[], None]") -> str:
     verb, file, request = [*arguments, "", ""][:3]
     number = file.removeprefix("c.")
     usage = "c.CAMPAIGN REQUEST" if verb == "take-up" else "c.CAMPAIGN"
     if len(arguments) != 1 + len(usage.split()) or not is_short_ascii_number(number) or file == number:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {usage}")
     campaign = int(number)
-    with RootLedgerOfSubmittedTasks(campaign) as ledger:
+    with RootLedgerOfSubmittedTasks(campaign, require_lead=require_lead) as ledger:
         if verb == "list-arrays":
             return "".join(f"{' '.join(row)}\n" for row in ledger.list_submitted_arrays())
         if verb == "end-campaign":

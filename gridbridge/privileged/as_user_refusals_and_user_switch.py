@@ -54,6 +54,7 @@ STATUS = {
     errors.ArrayTasksAlreadyInLedger: fixed_paths.SUBMITTED_BEFORE,
     OwnerAccountUnavailable: fixed_paths.NO_OWNER,
     errors.RootLedgerUnreadable: fixed_paths.NO_LEDGER,
+    errors.MasterDeposed: fixed_paths.DEPOSED,
 }
 
 

@@ -118,6 +118,7 @@ class CampaignArraySender:
 
     def release_submitted_arrays(self, sent: list[ArraySendProgress]) -> None:
         """Release the submitted arrays, all new arrays by a single call."""
+        self._ledger.require_lead()
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:

@@ -19,7 +19,6 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
 FIRST_PAUSE_S = 5.0  # first pause after failed cycles; nobody clears a full disk sooner
@@ -52,6 +51,17 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
 
     def apply(self, situation: Seen, plan: Plan) -> None:
         """Execute the plan; note each act beforehand, so that an interrupted act can be repeated."""
+
+
+class StopSignals(Protocol):
+    """What ends the cycles of a program."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the program is to end."""
+
+    def wait_for_signal(self, limit_s: float, /) -> bool:
+        """Wait at most `limit_s` seconds; say whether the pause between two cycles ends."""
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
@@ -112,7 +122,7 @@ def run_cycle_once(
 
 def run_cycles_forever(
     daemon: CycleDaemon[Seen, Plan],
-    signals: StopAndReloadSignals,
+    signals: StopSignals,
     life_sign: ServiceHeartbeat,
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
@@ -177,7 +187,7 @@ class EarlyCycleStartCheck:
 
 
 def _wait_for_next_cycle(
-    limit_s: float, wakes: Callable[[], bool], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
+    limit_s: float, wakes: Callable[[], bool], signals: StopSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
     deadline_s = clock.steady_s() + limit_s
     while True:

@@ -6,7 +6,7 @@ rollback journal is not deleted, because after a power cut a deleted one can rea
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from sqlite3 import Connection as Sqlite
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+RequireLead = Callable[[sa.Connection], None]  # raises MasterDeposed if the process may change nothing
 PORTION = 5000  # a change has at most this many rows; 5000 rows take a tenth of a second
 
 
@@ -32,24 +33,34 @@ class StateFile:
     A call is a transaction, unless `transaction()` groups calls. A failed one is rolled back and raises StateError.
     """
 
-    def __init__(self, engine: sa.Engine, name: str) -> None:
+    def __init__(self, engine: sa.Engine, name: str, require_lead: RequireLead | None = None) -> None:
         self._engine = engine
         self._name = name
+        self._require_lead = require_lead
+        self._is_lead_checked = False  # in the present transaction
         self._connection: sa.Connection | None = None
         self._group: ExitStack | None = None
         self._failed = False
 
     @classmethod
-    def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
+    def open(
+        cls, url: str, *, is_unchanged: bool = False, require_lead: RequireLead | None = None, session: str = ""
+    ) -> "StateFile":
         """Open the database at `sqlite:////PATH` or `postgresql://...`; create or migrate the database first.
 
-        With `is_unchanged` nothing is created or migrated, and each later change raises StateError. Raises StateError
-        for a newer schema or an unusable file.
+        With `is_unchanged` nothing is created or migrated, and each later change raises StateError. Each transaction
+        calls `require_lead` before its first change. `session` is the name of the sessions at PostgreSQL. Raises
+        StateError for a newer schema or an unusable file.
         """
-        return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
+        return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged, session=session), require_lead)
 
     def close(self) -> None:
         self._engine.dispose()
+
+    @property
+    def dialect(self) -> str:
+        """The kind of the database: sqlite or postgresql."""
+        return self._engine.dialect.name
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -77,6 +88,9 @@ class StateFile:
     ) -> sa.CursorResult[Any]:
         """Execute an SQL change with some values, or once for each of several rows of values."""
         with self._connection_in_transaction() as connection, convert_database_errors(self._name):
+            if self._require_lead and not self._is_lead_checked:
+                self._require_lead(connection)
+                self._is_lead_checked = True
             return connection.execute(change, values)
 
     def execute_for_each_row(self, change: sa.Executable, rows: Sequence[Mapping[str, object]]) -> None:
@@ -86,11 +100,23 @@ class StateFile:
 
     def upsert(self, table: sa.Table, unless: sa.ColumnElement[bool] | None = None) -> sa.Executable:
         """Return a statement that inserts a row, or replaces the row with the same key unless `unless` is true."""
-        adding = _insert_statement_of_dialect(self._engine.dialect.name == "sqlite", table)
+        adding = _insert_statement_of_dialect(self.dialect == "sqlite", table)
         key = [column.name for column in table.primary_key]
         changed = {column.name: adding.excluded[column.name] for column in table.c if column.name not in key}
         where = None if unless is None else sa.not_(unless)
         return adding.on_conflict_do_update(index_elements=key, set_=changed, where=where)
+
+    def insert_if_missing(self, table: sa.Table) -> sa.Executable:
+        """Return a statement that inserts a row, unless a row with this key exists."""
+        return _insert_statement_of_dialect(self.dialect == "sqlite", table).on_conflict_do_nothing()
+
+    def limit_lock_waits(self, limit_ms: int) -> None:
+        """Let later statements of this transaction wait at most so long for rows that another transaction has locked.
+
+        For SQLite this has no effect, because a transaction locks the whole file when it begins.
+        """
+        if self.dialect == "postgresql":
+            self.execute(sa.text(f"SET LOCAL lock_timeout = {limit_ms:d}"))
 
     @contextmanager
     def _connection_in_transaction(self) -> Iterator[sa.Connection]:
@@ -110,7 +136,7 @@ class StateFile:
     @contextmanager
     def _begin_transaction(self) -> Iterator[sa.Connection]:
         with convert_database_errors(self._name), self._engine.begin() as self._connection:
-            self._failed = False
+            self._failed = self._is_lead_checked = False
             try:
                 yield self._connection
             finally:
@@ -135,17 +161,25 @@ def _insert_statement_of_dialect(is_sqlite: bool, table: sa.Table) -> "sqlite.In
 BUSY_S = 30  # longer than the longest transaction, which deletes the transfers of a day
 JOURNAL_BYTES = 4 << 20  # after a larger transaction, the journal shrinks to this size
 POSTGRESQL = "postgresql+psycopg"  # names the driver, because SQLAlchemy's default is psycopg2
+# so that a lost network is an error after at most 10 s (libpq, "Parameter Key Words"); a URL may set other values
+NETWORK_LIMITS = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "10000",  # in ms
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+}
+MIGRATION_LOCK = sa.text("SELECT pg_advisory_xact_lock(20020901)")  # two hosts may start at the same time
 MIGRATIONS = versions.__path__[0]
 HEAD = max(name[1:5] for name in os.listdir(MIGRATIONS) if name.startswith("v"))
 
 
-def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[sa.Engine, str]:
+def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False, session: str = "") -> tuple[sa.Engine, str]:
     """Open the database at `url` as `StateFile.open` does; return its engine, and its name for messages."""
     with convert_database_errors("state"):
         address = sa.make_url(url)
     is_file = address.get_backend_name() == "sqlite"
     name = address.database or "" if is_file else address.render_as_string(hide_password=True)
-    engine = _make_database_engine(address, name, is_unchanged)
+    engine = _make_database_engine(address, name, is_unchanged, session)
     try:
         with convert_database_errors(name), engine.begin() as connection:
             (_require_present_state_file_schema if is_unchanged else _migrate_state_file_schema)(connection, name)
@@ -167,12 +201,13 @@ def convert_database_errors(name: str) -> Iterator[None]:
         raise StateError(f"{name}: {error}") from error
 
 
-def _make_database_engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
+def _make_database_engine(address: sa.URL, name: str, is_unchanged: bool, session: str) -> sa.Engine:
     try:
         if address.get_backend_name() == "sqlite":
             return (_make_read_only_sqlite_engine if is_unchanged else _make_sqlite_engine)(address, name)
         if address.get_backend_name() == "postgresql":
-            address = address.set(drivername=POSTGRESQL)
+            limits = {"application_name": session or "gridbridge", **NETWORK_LIMITS}
+            address = address.set(drivername=POSTGRESQL, query={**limits, **address.query})
         return sa.create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
         raise StateError(f"{name}: {error}; install gridbridge[postgresql]") from error
@@ -219,6 +254,8 @@ def _begin_immediate_sqlite_transaction(connection: sa.Connection) -> None:
 
 
 def _migrate_state_file_schema(connection: sa.Connection, name: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(MIGRATION_LOCK)
     version = _schema_version_of_state_file(connection, name)
     if version == HEAD:
         return

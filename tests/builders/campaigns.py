@@ -1,5 +1,6 @@
 """Builders of campaigns, arrays and snapshots."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState, JobStateFact
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.state.state_file import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING, WAITING = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
@@ -60,13 +62,29 @@ def made_situation(**other: Any) -> CampaignCycleSituation:
     )
 
 
-def site_fixture(kind: Callable[[Path], Any]) -> object:
-    """Return a fixture `site`: an object of this kind, whose database is closed after the test."""
+POSTGRESQL = pytest.param("postgresql", marks=[pytest.mark.root])
+SELDOM_POSTGRESQL = pytest.param("postgresql", marks=[pytest.mark.root, pytest.mark.long])
 
-    @pytest.fixture(name="site")
-    def _site(tmp_path: Path) -> Iterator[Any]:
+
+def site_fixture(kind: Callable[[Path], Any], *engines: Any) -> object:
+    """Return a fixture `site`: an object of this kind, whose database is closed after the test.
+
+    The tests run with a state file, and again with PostgreSQL, if not said otherwise among the tests that take long.
+    """
+
+    @pytest.fixture(name="site", params=engines or ["sqlite", SELDOM_POSTGRESQL])
+    def _site(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+        if request.param == "postgresql":
+            replaced_by_postgresql(request.getfixturevalue("postgresql").new, monkeypatch)
         site = kind(tmp_path)
         yield site
         site.database.close()
 
     return _site
+
+
+def replaced_by_postgresql(new: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store the contents of each state file that a test opens in a database of its own at a PostgreSQL server."""
+    urls = defaultdict[str, str](new)
+    opened = StateFile.open
+    monkeypatch.setattr(StateFile, "open", lambda url, **options: opened(urls[url], **options))

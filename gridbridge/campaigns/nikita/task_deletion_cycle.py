@@ -24,6 +24,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
+from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     ClusterSnapshotFetcher,
     count_usable_slots,
@@ -76,13 +77,14 @@ class NikitaDeletionCycle:
         watched: str = NIKITA_CLOCKS,
         *,
         is_dry: bool = False,
+        lead: CampaignMasterLead | None = None,
     ) -> None:
         """Open the state file, read-only in a dry run; raises StateError if the file cannot be opened."""
         keep_ssh_connections_open(policy)
         self._policy = policy
         self._clock = clock
         self._acts = acts
-        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.database = lead.open_state() if lead else StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._asking = ClusterSnapshotFetcher(policy, self.database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(self.database)
@@ -214,11 +216,14 @@ def _array_index_ranges_without(ranges: tuple[range, ...], excluded: tuple[range
 
 
 class NikitaDaemon:
-    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+    def __init__(
+        self, policy: Policy, clock: Clock, *, is_dry: bool = False, lead: CampaignMasterLead | None = None
+    ) -> None:
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
-        self._nikita = NikitaDeletionCycle(policy, clock, is_dry=is_dry)
+        self._lead = lead
+        self._nikita = NikitaDeletionCycle(policy, clock, is_dry=is_dry, lead=lead)
 
     @property
     def pause_s(self) -> float:
@@ -226,8 +231,11 @@ class NikitaDaemon:
 
     @contextmanager
     def open_cycle(self) -> Iterator[NikitaDeletionCycle]:
-        """Execute cancel requests, then yield a NikitaDeletionCycle for one cycle."""
-        if not self._is_dry:
+        """Execute cancel requests, then yield a NikitaDeletionCycle for one cycle.
+
+        With several masters, another host's runner executes the requests if a runner is missing.
+        """
+        if not (self._is_dry or self._lead):
             execute_cancel_requests(self._nikita.database, self._clock)
         yield self._nikita
 
@@ -237,7 +245,7 @@ class NikitaDaemon:
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""
-        self._nikita = NikitaDeletionCycle(self._policy, self._clock)
+        self._nikita = NikitaDeletionCycle(self._policy, self._clock, lead=self._lead)
 
     def release(self) -> None:
         self._nikita.database.close()

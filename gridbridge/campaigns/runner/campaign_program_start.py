@@ -1,20 +1,23 @@
 """Starts gridbridge-runner and gridbridge-nikita as the service account, once or in a loop.
 
-Exit status: 0 for success, 1 if the program already runs, 2 for a wrong configuration or option.
+Exit status: 0 for success, 1 if the program already runs or leads on another host, 2 for a wrong configuration or
+option, 3 if campaigns' files or root's ledger are not those of the other masters.
 """
 
 import argparse
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.errors import describe_error
+from gridbridge.errors import MasterFoldersNotShared, describe_error
+from gridbridge.model.campaigns.campaign_master_lease import MasterProgram
+from gridbridge.model.site.site_section import POSTGRESQL
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
-from gridbridge.program.service_cycle import CycleDaemon, ReloadingDaemon
+from gridbridge.program.service_cycle import CycleDaemon, ReloadingDaemon, StopSignals
 from gridbridge.program.threads_and_backoff import is_thread_start_failure
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
@@ -22,7 +25,10 @@ from gridbridge.shell.program_startup import switch_process_to_account, version_
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
-ANOTHER_RUNS, WRONG = 1, 2
+if TYPE_CHECKING:
+    from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
+
+ANOTHER_RUNS, WRONG, NOT_SHARED = 1, 2, 3
 
 _log = logging.getLogger(__name__)
 
@@ -30,8 +36,10 @@ _log = logging.getLogger(__name__)
 class CampaignProgramFactory(Protocol):
     """Creates gridbridge-runner or gridbridge-nikita; may raise GridbridgeError."""
 
-    def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
-        """Open the state file, read-only in a dry run, and return the program."""
+    def __call__(
+        self, policy: Policy, clock: Clock, *, is_dry: bool, lead: "CampaignMasterLead | None"
+    ) -> CycleDaemon[Any, Any]:
+        """Open the state, read-only in a dry run, and return the program; with `lead`, the state of a master."""
 
 
 class OneLineErrorArgumentParser(argparse.ArgumentParser):
@@ -59,7 +67,7 @@ def start_campaign_program(
         if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
             raise
         print(f"{name}: {describe_error(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
-        sys.exit(WRONG)
+        sys.exit(NOT_SHARED if isinstance(error, MasterFoldersNotShared) else WRONG)
 
 
 def _run_campaign_program(
@@ -75,12 +83,36 @@ def _run_campaign_program(
     service_cycle.start_service_log_on_stderr(policy)
     if not is_dry:
         service_cycle.take_program_lock(lock, name, ANOTHER_RUNS)
-    daemon = make(policy, clock, is_dry=is_dry)
+    lead = None
+    if policy.site.state.startswith(POSTGRESQL) and not is_dry:
+        from gridbridge.campaigns.runner import campaign_master_lead  # imports the database's library, as `load` does
+
+        lead = campaign_master_lead.make_master_lead(MasterProgram(name.removeprefix("gridbridge-")), policy, clock)
     if is_loop and not is_dry:
-        lasting = ReloadingDaemon(daemon, configuration, lambda new: make(new, clock, is_dry=False))
-        run_cycles_until_signal(lasting, signals, ServiceHeartbeat(lock), clock)
-        return
-    run_one_cycle(daemon, is_dry=is_dry)
+        _run_cycles_whenever_leading(make, configuration, lead, signals, ServiceHeartbeat(lock), clock)
+    elif lead and not lead.try_to_lead():
+        print(f"{name}: another master leads: {lead.leader}", file=sys.stderr)  # noqa: T201 - no log may exist
+        sys.exit(ANOTHER_RUNS)
+    else:
+        run_one_cycle(make(policy, clock, is_dry=is_dry, lead=lead), is_dry=is_dry)
+    if lead:
+        lead.give_up()
+
+
+def _run_cycles_whenever_leading(
+    make: CampaignProgramFactory,
+    configuration: ReloadableConfiguration,
+    lead: "CampaignMasterLead | None",
+    signals: StopAndReloadSignals,
+    life_sign: ServiceHeartbeat,
+    clock: Clock,
+) -> None:
+    """Run cycles until a signal comes: while this process leads, or always if the state is one host's file."""
+    while not signals.is_stopped and (lead is None or lead.wait_for_lead(signals, life_sign)):
+        daemon = make(configuration.policy, clock, is_dry=False, lead=lead)
+        lasting = ReloadingDaemon(daemon, configuration, lambda new: make(new, clock, is_dry=False, lead=lead))
+        stops = lead.signals_while_leading(signals) if lead else signals
+        run_cycles_until_signal(lasting, stops, life_sign, clock)
 
 
 def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
@@ -91,7 +123,7 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 
 
 def run_cycles_until_signal(
-    daemon: CycleDaemon[Any, Any], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
+    daemon: CycleDaemon[Any, Any], signals: StopSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
     """Run cycles until a signal arrives; the end of each call to a cluster resets the watchdog."""
     program_runs.call_after_each_program_end(life_sign.send_heartbeat)

@@ -10,6 +10,7 @@ from typing import Any
 from gridbridge.batch.configured_cluster_access_and_routes import keep_ssh_connections_open
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
+from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
@@ -68,7 +69,13 @@ class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
     def __init__(
-        self, policy: Policy, clock: Clock, *, is_dry: bool = False, programs: RunningFileCarries | None = None
+        self,
+        policy: Policy,
+        clock: Clock,
+        *,
+        is_dry: bool = False,
+        programs: RunningFileCarries | None = None,
+        lead: CampaignMasterLead | None = None,
     ) -> None:
         """Open the state file, read-only in a dry run; raise ConfigError if the site's name has changed."""
         keep_ssh_connections_open(policy)
@@ -76,7 +83,7 @@ class CampaignRunnerCycle:
             drains.make_cluster_drains_folder()
         self._policy = policy
         self._clock = clock
-        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.database = lead.open_state() if lead else StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._notifier = CampaignNotifier(self.database, policy.notifications, clock)
         campaigns = CampaignRows(self.database)
@@ -214,12 +221,15 @@ class CampaignRunnerDaemon:
     _has_news = False
     _ended_s = float("-inf")
 
-    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+    def __init__(
+        self, policy: Policy, clock: Clock, *, is_dry: bool = False, lead: CampaignMasterLead | None = None
+    ) -> None:
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
+        self._lead = lead
         self._programs = RunningFileCarries()
-        self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry, programs=self._programs)
+        self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry, programs=self._programs, lead=lead)
 
     @property
     def pause_s(self) -> float:
@@ -247,7 +257,7 @@ class CampaignRunnerDaemon:
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""
-        self.runner = CampaignRunnerCycle(self._policy, self._clock, programs=self._programs)
+        self.runner = CampaignRunnerCycle(self._policy, self._clock, programs=self._programs, lead=self._lead)
 
     def release(self) -> None:
         """Wait for notifications that are being sent, and close the state file."""

@@ -16,7 +16,7 @@ from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
     # array number, cluster, job id, whether the array may be submitted twice, array indices
@@ -100,8 +100,13 @@ NONE = -1  # stands for the file descriptor of a missing file
 class RootLedgerOfSubmittedTasks:
     """Root's ledger of one campaign's submitted tasks; a file lock admits one process at a time."""
 
-    def __init__(self, campaign: int, folder: str = LEDGER) -> None:
-        """Open and lock the ledger file; raise RootLedgerUnreadable if users other than root could write it."""
+    def __init__(self, campaign: int, folder: str = LEDGER, require_lead: "Callable[[], None]" = lambda: None) -> None:
+        """Open and lock the ledger file; raise RootLedgerUnreadable if users other than root could write it.
+
+        `require_lead` is called before each write, and raises MasterDeposed if another master leads.
+        """
+        self.require_lead = require_lead
+        self._size = 0  # bytes of the ledger file that this process has read or written
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
         self._file: list[str] = []  # words of the ledger line about the campaign's file
@@ -114,7 +119,7 @@ class RootLedgerOfSubmittedTasks:
         self._unwritten: list[bytes] | None = None  # lines that `write_lines_at_once` has collected; otherwise None
         self.has_ended = False
         try:
-            _require_private_ledger_folder(folder)
+            require_private_ledger_folder(folder)
             self._end = _open_ledger_file(self._path)
             self._apply_ledger_rows(self._read_ledger_rows() if self._end != NONE else [])
         except (OSError, ValueError) as error:
@@ -131,6 +136,7 @@ class RootLedgerOfSubmittedTasks:
             os.ftruncate(self._end, len(whole + end))
             with suppress(OSError):  # standard error may be closed
                 os.write(2, f"{LEDGER_CUT} {self._name} {len(cut)}\n".encode("ascii"))
+        self._size = len(whole + end)
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _apply_ledger_rows(self, rows: list[list[str]]) -> None:
@@ -328,12 +334,15 @@ class RootLedgerOfSubmittedTasks:
         self._apply_ledger_rows([row])
 
     def _write_ledger_lines(self, lines: bytes) -> None:
+        self.require_lead()
         if self._end == NONE:
             self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._end, fcntl.LOCK_EX)
             if os.fstat(self._end).st_size:
                 raise OSError(errno.EEXIST, "another process has created the ledger file", self._path)
         before = os.lseek(self._end, 0, os.SEEK_END)
+        if before != self._size:  # a file server forgets the locks of a host that it can't reach
+            raise OSError(errno.ESTALE, "another process has written to the ledger in spite of the lock", self._path)
         try:
             written = os.write(self._end, lines)
             os.fsync(self._end)
@@ -342,6 +351,7 @@ class RootLedgerOfSubmittedTasks:
         if written != len(lines):
             os.ftruncate(self._end, before)
             raise OSError(NO_ROOM, "No space left on device", self._path)
+        self._size += written
 
 
 def group_of_jobs(words: list[str]) -> tuple[int, int]:
@@ -363,7 +373,8 @@ def _open_ledger_file(path: str) -> int:
         return NONE
 
 
-def _require_private_ledger_folder(folder: str) -> None:
+def require_private_ledger_folder(folder: str) -> None:
+    """Create root's folder, or raise RootLedgerUnreadable if others than root can open it."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:

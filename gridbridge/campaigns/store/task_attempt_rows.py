@@ -117,7 +117,7 @@ _STEPS = (
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
 _FAILED_BEFORE = (
-    sa.select(ATTEMPTS.c.task, sa.func.max(ATTEMPTS.c.outcome == TaskAttemptOutcome.UNWANTED).label("is_unwanted"))
+    sa.select(ATTEMPTS.c.task, _count_of_outcomes(TaskAttemptOutcome.UNWANTED).label("is_unwanted"))
     .where(_OF_TASKS, ~_WAITS)
     .group_by(ATTEMPTS.c.task)
     .having(_count_of_outcomes(TaskAttemptOutcome.PENDING, TaskAttemptOutcome.SUCCESS) == 0)

@@ -31,6 +31,7 @@ def upgrade() -> None:
     _campaign_speeds()
     _carries_and_file_servers()
     _subscriptions()
+    _masters()
     _nodes()
     if op.get_bind().dialect.name == "sqlite":
         _statistics()
@@ -349,6 +350,17 @@ def _subscriptions() -> None:
         *columns.integer_columns("tries"),
         *columns.time_columns("next_at"),
         sa.UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
+    )
+
+
+def _masters() -> None:
+    op.create_table(
+        "campaign_masters",
+        *columns.text_key_columns("program"),
+        *columns.integer_columns("term", "accepted_term"),
+        *columns.text_columns("host"),
+        *columns.float_columns("expires_s"),
+        sa.Column("folders", sa.Text, nullable=False),
     )
 
 

@@ -43,6 +43,7 @@ from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.shell.clock import Clock
 from tests.builders.campaigns import (
     NOON,
+    POSTGRESQL,
     RUNNING,
     WAITING,
     job_row,
@@ -106,7 +107,7 @@ class CopySite(GridSite):
         return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
 
 
-_site = site_fixture(CopySite)
+_site = site_fixture(CopySite, "sqlite", POSTGRESQL)
 
 
 def test_a_speculative_attempt_is_the_next_attempt_of_its_task(site: CopySite) -> None:

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import PlannedCampaignTaskSe
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.shell.clock import Clock
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, POSTGRESQL, made_campaign, site_fixture
 from tests.campaigns.runner.fake_clusters import GridSite
 
 
@@ -46,7 +46,7 @@ class ArraySite(GridSite):
         return {event.why for event in self.events.query_open_events()}
 
 
-_site = site_fixture(lambda folder: ArraySite(folder, made_campaign("beta", "gamma", tasks=3)))
+_site = site_fixture(lambda folder: ArraySite(folder, made_campaign("beta", "gamma", tasks=3)), "sqlite", POSTGRESQL)
 
 
 def send(cluster: str, tasks: int, campaign: int = 1, **other: Any) -> Plan:

@@ -38,6 +38,7 @@ from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import (
     HELD,
     NOON,
+    POSTGRESQL,
     RUNNING,
     WAITING,
     job_row,
@@ -86,7 +87,7 @@ class NikitaSite(CampaignSite):
         return self.send(5, 7)
 
 
-_site = site_fixture(NikitaSite)
+_site = site_fixture(NikitaSite, "sqlite", POSTGRESQL)
 
 
 def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campaign:

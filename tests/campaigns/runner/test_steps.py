@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, parse_attempt_ranges
-from tests.builders.campaigns import made_campaign, site_fixture
+from tests.builders.campaigns import POSTGRESQL, made_campaign, site_fixture
 from tests.campaigns.runner.fake_clusters import GridSite
 
 WISH = JdlSettingsAtCluster(exec_file="run", prologue="make", epilogue="clean")
@@ -43,7 +43,7 @@ class StepSite(GridSite):
         return [(step.step, step.cluster, step.attempt, step.outcome) for step in steps]
 
 
-_site = site_fixture(StepSite)
+_site = site_fixture(StepSite, "sqlite", POSTGRESQL)
 
 
 def test_each_prologue_and_epilogue_has_its_own_task_number(site: StepSite) -> None:

@@ -335,7 +335,7 @@ SWEEP = made_campaign(
     jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlSettingsAtCluster(exec_file="run")}),
 )
 
-_site = site_fixture(CampaignSite)
+_site = site_fixture(CampaignSite, "sqlite")
 
 
 def test_a_stored_campaign_is_read_back_unchanged(site: CampaignSite) -> None:

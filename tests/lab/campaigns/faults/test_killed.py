@@ -25,7 +25,7 @@ SEND = {
 DELETE = {
     "asked": "privileged/campaign_owner_cluster_calls.py:release_or_delete_array",
     "looked at": "batch/oar/submit.py:delete_array",
-    "not told": "privileged/as_user_array_verbs.py:_print_and_exit",
+    "not told": "privileged/as_user_array_verbs.py:print_and_exit",
 }
 FILES = "privileged/as_user_array,privileged/campaign_,privileged/earlier_attempts,privileged/send_arrays,"
 FILES += "privileged/as_user_refusals_and_user_switch,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"

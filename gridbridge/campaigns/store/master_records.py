@@ -1,0 +1,44 @@
+"""The record of a leading master in a folder that all masters share: its term and host, in one file a program.
+
+Root has such a record beside its ledger, the service in its own folders. A file keeps its inode number when a later
+master writes, so a copy of the folder on another host is recognized.
+"""
+
+import fcntl
+import os
+
+from gridbridge.errors import MasterDeposed, StateError
+from gridbridge.model.fixed_paths import MASTER_TERM
+
+NO_MASTER = "-"
+RECORD_BYTES = 160  # of one length, so that a new record replaces the whole former one
+
+
+def read_master_record(folder: str, program: str) -> tuple[int, str, int]:
+    """Return term and host of the leading master, and the record's inode number; 0, "-" and 0 without a record."""
+    try:
+        end = os.open(f"{folder}/{MASTER_TERM}{program}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return 0, NO_MASTER, 0
+    try:
+        term, host, *_ = [*os.read(end, RECORD_BYTES).decode("ascii").split(), "0", NO_MASTER]
+        return int(term), host, os.fstat(end).st_ino
+    except ValueError as error:
+        raise StateError(f"{folder}/{MASTER_TERM}{program}: not a record of a master") from error
+    finally:
+        os.close(end)
+
+
+def write_master_record(folder: str, program: str, term: int, host: str) -> None:
+    """Record a leading master; raise MasterDeposed for a term below the recorded one, and for another host's term."""
+    path = f"{folder}/{MASTER_TERM}{program}"
+    end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(end, fcntl.LOCK_EX)
+        recorded, leader, _ = read_master_record(folder, program)
+        if recorded > term or (recorded == term and leader != host):
+            raise MasterDeposed(f"{path}: term {term} of {host} may not lead, because {leader} leads, term {recorded}")
+        os.pwrite(end, f"{term} {host}".ljust(RECORD_BYTES - 1).encode("ascii") + b"\n", 0)
+        os.fsync(end)
+    finally:
+        os.close(end)
