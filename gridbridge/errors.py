@@ -54,6 +54,10 @@ class StateError(GridbridgeError):
     """The state file or the spool is unusable: full, of a newer version, or of another owner."""
 
 
+class DatabaseDriverMissing(StateError):
+    """The library for PostgreSQL is not installed."""
+
+
 class JobTmpdirFull(StateError):
     """The filesystem or the owner's quota of a job's TMPDIR is full."""
 

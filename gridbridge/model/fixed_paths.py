@@ -35,6 +35,7 @@ BALANCE_ENDS = f"{BALANCE_HOME}/ends.json"
 SPOOL = "/var/spool/gridbridge"
 CAMPAIGNS = f"{SPOOL}/campaigns"  # folder of the campaign files of all owners
 TAKEN_REQUEST = "begun/took."  # path prefix, below CAMPAIGNS, of an owner's request that is being carried out
+MARKED_FOLDERS = (f"{CAMPAIGNS}/begun", PUBLISHED)  # shared folders that masters mark, besides root's ledger
 KEPT_DATASET = "data."  # file name prefix of datasets in an owner's folder below CAMPAIGNS
 WISH = "tell."  # file name prefix of subscriptions to messages, below CAMPAIGNS
 ADMISSION = "/etc/gridbridge/admission.d"  # folder of the site's admission rules for campaigns

@@ -10,15 +10,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
-from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox, published_campaign_files
+from gridbridge.campaigns.store import (
+    campaign_files_of_owners,
+    campaign_inbox,
+    master_records,
+    published_campaign_files,
+)
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
 from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_master_lease import MasterProgram
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.rebalance.rebalance_section import StorageAreaKind
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.site_section import POSTGRESQL
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.shell import local_host_facts, program_lock_file, safe_files, ssh
@@ -182,6 +189,19 @@ def check_runner_activity(
         yield from service_fault_findings.campaign_runner_cycle_findings(
             going_on, _count_files_awaiting_runner(brought), last, clock.now()
         )
+
+
+def check_master_records(
+    policy: Policy, folders: tuple[str, ...] = (*fixed_paths.MARKED_FOLDERS, fixed_paths.LEDGER)
+) -> Iterator[CheckFinding]:
+    """Check, as root, that the folders of several masters are shared: each has the record of the same master."""
+    if not policy.site.state.startswith(POSTGRESQL):
+        return
+    with suppress(OSError, GridbridgeError):
+        for program in MasterProgram:
+            masters = {folder: master_records.read_master_record(folder, program)[:2] for folder in folders}
+            if any(term for term, _ in masters.values()):
+                yield service_fault_findings.shared_master_folders_finding(program, masters)
 
 
 def _count_files_awaiting_runner(folder: str) -> int:

@@ -6,6 +6,7 @@ rollback journal is not deleted, because after a power cut a deleted one can rea
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from sqlite3 import Connection as Sqlite
@@ -15,7 +16,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from gridbridge.errors import StateError
+from gridbridge.errors import DatabaseDriverMissing, StateError
 from gridbridge.state import versions
 
 if TYPE_CHECKING:
@@ -210,7 +211,8 @@ def _make_database_engine(address: sa.URL, name: str, is_unchanged: bool, sessio
             address = address.set(drivername=POSTGRESQL, query={**limits, **address.query})
         return sa.create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
-        raise StateError(f"{name}: {error}; install gridbridge[postgresql]") from error
+        command = f"pip --python {sys.executable} install 'psycopg[binary]>=3.1'"
+        raise DatabaseDriverMissing(f"{name}: {error}; install gridbridge[postgresql]: {command}") from error
     except SQLAlchemyError as error:
         raise StateError(f"{name}: {error}") from error
 

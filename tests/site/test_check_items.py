@@ -5,11 +5,13 @@ import pwd
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
 from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file, write_campaign_file_to_inbox
+from gridbridge.campaigns.store.master_records import write_master_record
 from gridbridge.campaigns.submission.site_admission_rules import WHO_MENDS
 from gridbridge.decisions.site.account_and_file_findings import account_folders_with_wrong_owner
 from gridbridge.errors import GridbridgeError
@@ -25,6 +27,7 @@ from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.site import admission_rule_check, site_inspection, storage_provider_and_runner_checks
 from gridbridge.site.storage_provider_and_runner_checks import (
+    check_master_records,
     check_programs_of_campaigns,
     check_runner_activity,
     check_storage_area_owners,
@@ -294,3 +297,28 @@ def test_programs_of_the_site_are_checked(tmp_path: Path, mode: int | None, stat
 
 def test_a_missing_storage_area_gets_no_finding(tmp_path: Path) -> None:
     assert not tuple(check_storage_area_owners(area(tmp_path / "gone")))
+
+
+@pytest.mark.parametrize(
+    ("terms", "state", "found"),
+    [
+        ((), None, None),
+        ((3, 3), FindingSeverity.OK, "term 3 of a"),
+        ((3, 2), FindingSeverity.BROKEN, "{0}: term 3 of a; {1}: term 2 of a"),
+        ((3, 0), FindingSeverity.BROKEN, "{0}: term 3 of a; {1}: term 0 of -"),
+    ],
+    ids=["no master yet", "shared", "another master's", "not shared"],
+)
+def test_folders_that_masters_do_not_share_are_an_error(
+    tmp_path: Path, terms: tuple[int, ...], state: FindingSeverity | None, found: str | None
+) -> None:
+    folders = (str(tmp_path / "x"), str(tmp_path / "y"))
+    for folder, term in zip_longest(folders, terms):
+        os.mkdir(folder)
+        if term:
+            write_master_record(folder, "runner", term, "a/1")
+    policy = Policy(site=SiteSection(cluster="alpha", state="postgresql://db/x"), clusters={}, queues={})
+
+    findings = [(one.state, one.found) for one in check_master_records(policy, folders)]
+    assert findings == ([(state, found.format(*folders))] if found else [])
+    assert [*check_master_records(replace(policy, site=SiteSection(cluster="alpha")), folders)] == []

@@ -236,7 +236,10 @@ def test_a_file_that_is_no_state_file_is_refused_and_left_unchanged(
         ("sqlite://", "No such file or directory"),
         ("state.db", "Could not parse"),
         ("nosql:///state.db", "Can't load plugin"),
-        ("postgresql://gridbridge@127.0.0.1:1/gridbridge", r"psycopg.*; install gridbridge\[postgresql\]"),
+        (
+            "postgresql://gridbridge@127.0.0.1:1/gridbridge",
+            r"psycopg.*gridbridge\[postgresql\]: pip --python /",
+        ),
         ("postgresql://gridbridge:secret@127.0.0.1:1/gridbridge", "postgresql://"),
     ],
     ids=["folder missing", "a folder", "no file", "no url", "no such software", "driver missing", "with a password"],

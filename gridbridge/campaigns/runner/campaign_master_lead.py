@@ -7,15 +7,16 @@ in the database. A process that was stopped for a while is deposed: the database
 import logging
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.store import campaign_inbox, master_records
+from gridbridge.campaigns.store import master_records
 from gridbridge.decisions.campaigns import master_lease_rules
-from gridbridge.errors import GridbridgeError, MasterDeposed, MasterFoldersNotShared, StateError
+from gridbridge.errors import DatabaseDriverMissing, GridbridgeError, MasterDeposed, MasterFoldersNotShared, StateError
 from gridbridge.model.campaigns.campaign_master_lease import CampaignMasterLease, MasterProgram, SharedFolderMark
-from gridbridge.model.fixed_paths import CAMPAIGNS, LEDGER, MASTER_TERM, PUBLISHED
+from gridbridge.model.fixed_paths import LEDGER, MARKED_FOLDERS, MASTER_TERM
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
@@ -26,7 +27,6 @@ from gridbridge.state import campaign_master_leases, published_files
 from gridbridge.state.campaign_master_leases import MasterLeaseRows
 from gridbridge.state.state_file import StateFile
 
-MARKED_FOLDERS = (f"{CAMPAIGNS}/{campaign_inbox.BEGUN}", PUBLISHED)  # the service's shared folders; root marks LEDGER
 RecordAtRoot = Callable[[str, int, str], tuple[int, str, int]]
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,8 @@ class CampaignMasterLead:
     def wait_for_lead(self, signals: StopAndReloadSignals, life_sign: ServiceHeartbeat) -> bool:
         """Wait until this process leads; return False if a signal stops the process.
 
-        Raises MasterFoldersNotShared if this host does not see the folders of the earlier master.
+        Raises MasterFoldersNotShared if this host does not see the folders of the earlier master, and
+        DatabaseDriverMissing.
         """
         while not signals.is_stopped:
             life_sign.send_heartbeat()
@@ -88,7 +89,7 @@ class CampaignMasterLead:
                 if self.try_to_lead():
                     return True
                 self._report_once("event=waits_for_lead program=%s leader=%s", self._program, self.leader)
-            except MasterFoldersNotShared:
+            except (MasterFoldersNotShared, DatabaseDriverMissing):
                 raise
             except (GridbridgeError, OSError) as error:
                 self._report_once("event=lease_unknown program=%s why=%r", self._program, str(error))
@@ -177,8 +178,9 @@ class CampaignMasterLead:
         self._given_up.set()
         if self._renewing:
             self._renewing.join()
-        if self._rows and term:
-            self._rows.give_up_lease(self._program, term)
+        with suppress(StateError):  # without the database the lease ends by itself
+            if self._rows and term:
+                self._rows.give_up_lease(self._program, term)
 
     def _report_once(self, words: str, *values: object) -> None:
         if words % values != self._reported:

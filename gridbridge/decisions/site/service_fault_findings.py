@@ -227,6 +227,15 @@ def campaign_runner_cycle_findings(
     )
 
 
+def shared_master_folders_finding(program: str, masters: Mapping[str, tuple[int, str]]) -> CheckFinding:
+    """Check that all shared folders name the same master; `masters` has the term and the host in each folder."""
+    records = {folder: f"term {term} of {host.partition('/')[0]}" for folder, (term, host) in masters.items()}
+    is_same = len({*masters.values()}) == 1
+    actual = next(iter(records.values())) if is_same else "; ".join(f"{at}: {name}" for at, name in records.items())
+    hint = "mount these folders from one file server on all hosts that run the campaign service"
+    return CheckFinding.finding_by_condition(is_same, f"master of {program}", actual, "one term", hint=hint)
+
+
 MIN_FREE_BYTES = 1 << 20  # room for 256 messages of the largest size
 MIN_FREE_FILES = 256
 KIB = 1024

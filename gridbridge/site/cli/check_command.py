@@ -185,6 +185,7 @@ def _check_rsync_and_folders_at_clusters(
 
 def _check_campaign_service(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     yield from storage_provider_and_runner_checks.check_runner_activity(clock)
+    yield from storage_provider_and_runner_checks.check_master_records(policy)
     yield from storage_provider_and_runner_checks.check_programs_of_campaigns(policy)
 
 
