@@ -345,3 +345,27 @@ def test_a_campaign_that_ended_before_its_first_task_stays_ended(folder: str) ->
             ledger.record_array(1, "beta", "0:1")
         with pytest.raises(errors.CampaignFileChanged):
             ledger.record_or_verify_campaign_file(1000, "other")
+
+
+def test_a_process_that_has_lost_the_ledgers_lock_records_nothing(folder: str) -> None:
+    """A file server forgets the locks of a host that was cut off: here flock's lock is given up unseen."""
+    with RootLedgerOfSubmittedTasks(12, folder) as first:
+        first.record_array(1, "beta", "0-9:1")
+        fcntl.flock(first._end, fcntl.LOCK_UN)
+        with RootLedgerOfSubmittedTasks(12, folder) as second:
+            second.record_job_id_of_array(1, "77")
+
+        with pytest.raises(OSError, match="in spite of the lock"):
+            first.record_job_id_of_array(1, "78")
+    with RootLedgerOfSubmittedTasks(12, folder) as third:
+        assert third.job_id_of_array(1) == "77"
+
+
+def test_a_deposed_masters_call_writes_nothing_to_the_ledger(folder: str) -> None:
+    def deposed() -> None:
+        raise errors.MasterDeposed("another master leads")
+
+    with RootLedgerOfSubmittedTasks(12, folder, deposed) as ledger, pytest.raises(errors.MasterDeposed):
+        ledger.record_array(1, "beta", "0-9:1")
+    with RootLedgerOfSubmittedTasks(12, folder) as later:
+        assert later.list_submitted_arrays() == ()
