@@ -45,6 +45,13 @@ def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
     return submit if hasattr(submit, "delete_waiting_job") else None
 
 
+def read_root_login(cluster: Away) -> None:
+    """Read, as root, a login that the jobs' owner can't read; most adapters have none, as ssh uses the owner's key."""
+    submit = _import_submit_module(cluster)
+    if hasattr(submit, "read_root_login"):
+        submit.read_root_login(cluster)
+
+
 def _import_submit_module(cluster: Away) -> "ModuleType":
     name = f"gridbridge.batch.{cluster.kind}.submit"
     __import__(name)

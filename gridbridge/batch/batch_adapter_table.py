@@ -237,6 +237,8 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     shell_environment_line: Callable[[ClusterAddress], str] | None = None
     # adds to the mapping rules of a cluster and its transfer queue the rules that the batch system's requests need
     complete_mapping_rules: Callable[[str, MappingRules, TransferQueueSection | None], MappingRules] | None = None
+    # raises GridbridgeError unless root's login to a REST interface is admitted as the address's account
+    require_root_login: Callable[[ClusterAddress], None] | None = None
     shows_suspension: bool = False
     # whether the set of nodes is fixed; root or the batch system switches nodes off
     has_fixed_nodes: bool = False
@@ -279,6 +281,7 @@ OAR: BatchSystemAdapter[OarServerAccessSettings] = BatchSystemAdapter(
     changes_hosts=oar_node_membership,
     require_power_control=oar_node_membership.require_oar_energy_saving_off,
     complete_mapping_rules=oar_mapping_rules.complete_mapping_rules,
+    require_root_login=oar_status.require_root_login,
     has_fixed_nodes=True,
 )
 EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccessSettings] = BatchSystemAdapter(

@@ -29,6 +29,9 @@ def configured_cluster_access(policy: Policy, name: str) -> transfer_route.Away:
     cluster = policy.clusters[name]
     settings = {key.name: getattr(cluster, key.name) for key in fields(cluster)}
     settings["ends"] = job_end_fifo_path(policy, cluster)
+    if cluster.api:
+        service = cluster.users.remote_account_of_user(policy.site.service_account)
+        settings |= {"api_login": cluster.api_reader, "api_account": service}
     login = _ssh_login_to_cluster(policy, cluster)
     return transfer_route.access_to_cluster(settings, cluster.command_timeout_s, login)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from gridbridge.config.section_parsing import (
     ConfigKeyProblem,
@@ -21,6 +22,9 @@ from gridbridge.model.transfer_route import ACCESS
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
 OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys that only Grid Engine clusters have
+OF_API = ("api", "api_login", "api_reader")
+NO_API = dict.fromkeys(OF_API, "none, because only OAR has a REST interface")
+LOOPBACK = ("localhost", "127.0.0.1")
 NO_FOLDER = {"folder": "no folder, which only embedded clusters have"}
 NO_PUSH = "none, because jobs of an embedded cluster see the spool"
 
@@ -38,7 +42,10 @@ class ClusterKindKeys:
 
 OF_KIND = {
     ClusterKind.GRIDENGINE: ClusterKindKeys(
-        needs=NEEDS_PORTS, lacks=NO_FOLDER, pushes={JobEndPushKind.OAR: "none or qevent"}, has_environments=True
+        needs=NEEDS_PORTS,
+        lacks=NO_FOLDER | NO_API,
+        pushes={JobEndPushKind.OAR: "none or qevent"},
+        has_environments=True,
     ),
     ClusterKind.OAR: ClusterKindKeys(
         needs={},
@@ -50,7 +57,7 @@ OF_KIND = {
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
         needs={"folder": "the absolute path of the cluster's folder"},
-        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "no such key"),
+        lacks=dict.fromkeys((*OF_CELLS, "ssh", *OF_API, "users", "accounting"), "no such key"),
         pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
         has_claims=False,
     ),
@@ -75,6 +82,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     for name in clusters:
         table = subtable_or_empty(clusters, name)
         mistakes = (*_cluster_kind_problems(table), *_cluster_ssh_problems(table, name == local))
+        mistakes += tuple(_cluster_api_problems(table, name == local))
         mistakes += tuple(_embedded_mixture_problems(table, subtable_or_empty(clusters, str(local))))
         mistakes += tuple(_cluster_claim_problems(table, name == local))
         yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
@@ -110,8 +118,9 @@ def _cluster_ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     push = cluster.get("push", JobEndPushKind.NONE)
     if push == JobEndPushKind.OAR and not address:
         yield f"push{ConfigKeyProblem(push, 'without ssh', 'none, because OAR reports ends only by ssh')}"
-    if users and not address:
-        yield f"users{ConfigKeyProblem(users, 'without ssh', 'other account names only at a cluster by ssh')}"
+    if users and not address and not cluster.get("api"):
+        right = "other account names only at a cluster by ssh or api"
+        yield f"users{ConfigKeyProblem(users, 'without ssh and api', right)}"
     if not address:
         return
     if is_local:
@@ -120,6 +129,23 @@ def _cluster_ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false, as users have other uids at this cluster')}"
     if push == JobEndPushKind.QEVENT:
         yield f"push{ConfigKeyProblem(push, 'with ssh', 'none, as this cluster is queried at intervals')}"
+
+
+def _cluster_api_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+    address = cluster.get("api", "")
+    if "api" in config_keys_of_cluster_kind(cluster).lacks:
+        return
+    for key in ("api_login", "api_reader"):
+        if address and not cluster.get(key):
+            yield f"{key}: missing; expected the absolute path of a file with a login to the REST interface"
+        if cluster.get(key) and not address:
+            yield f"{key}{ConfigKeyProblem(cluster[key], 'without api', 'none')}"
+    if address and is_local:
+        yield f"api{ConfigKeyProblem(address, 'the local cluster', 'none, because its commands run here')}"
+    if address and cluster.get("ssh"):
+        yield f"api{ConfigKeyProblem(address, 'with ssh', 'either ssh, which can do more, or api')}"
+    if str(address).startswith("http:") and urlsplit(str(address)).hostname not in LOOPBACK:
+        yield f"api{ConfigKeyProblem(address, 'the login would be sent unencrypted', 'https://, or this host')}"
 
 
 def _cluster_claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:

@@ -273,6 +273,9 @@ def _transfer_queue_problems(sections: Table) -> Iterator[str]:
             wrong = "the local cluster" if cluster == local else "undefined"
             yield _key_problem((title, "cluster", cluster), wrong, f"a remote cluster ({remotes})")
             continue
+        if subtable_or_empty(clusters, cluster).get("api"):
+            right = "ssh instead of api, because a person's jobs can't use root's login"
+            yield _key_problem((title, "cluster", cluster), "a cluster by api", right)
         for key in () if subtable_or_empty(clusters, cluster).get("ssh") else ("stage_in", "stage_out"):
             if value := queue.get(key):
                 yield _key_problem((title, key, value), "without ssh", "empty, because files are staged only by ssh")

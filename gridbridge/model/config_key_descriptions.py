@@ -65,6 +65,10 @@ SSH_PLACE = ConfigTextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT; empty if the programs run on this host",
 )
+API_ADDRESS = ConfigTextFormat(
+    holds=re.compile("(https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?)?").fullmatch,
+    right="https://HOST[:PORT]/PATH, or http:// to this host; empty without a REST interface",
+)
 FAR_FOLDER = ConfigTextFormat(
     holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
     right="a path, absolute or below the account's home, in printable ASCII without blanks or ..",

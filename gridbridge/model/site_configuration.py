@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import (
 )
 from gridbridge.model.config_key_descriptions import (
     ABSOLUTE_PATH,
+    API_ADDRESS,
     FAR_FOLDER,
     LOGIN_NAME,
     OBJECT_NAME,
@@ -86,7 +87,10 @@ class ClusterSection:
     spool_shared: bool = setting(False, "whether the cluster's hosts see the spool folder, to report ends of jobs")
     remote_spool_dir: str = setting(SPOOL, "the path of the spool folder on the cluster's hosts", form=ABSOLUTE_PATH)
     ssh: str = setting("", "the host with the cluster's commands, reached by ssh as each user", form=SSH_PLACE)
-    users: RemoteAccounts = setting(RemoteAccounts(), "by ssh: accounts with another remote name", form=LOGIN_NAME)
+    api: str = setting("", "the address of OAR's REST interface, used instead of ssh", form=API_ADDRESS)
+    api_login: str = setting("", "by api: root's file with the login that names each job's user", form=PATH_OR_NONE)
+    api_reader: str = setting("", "by api: the service's file with a login for queries", form=PATH_OR_NONE)
+    users: RemoteAccounts = setting(RemoteAccounts(), "by ssh or api: other account names there", form=LOGIN_NAME)
     stage_dir: str = setting(".gridbridge/stage", "by ssh: the remote folder for files of staged jobs", form=FAR_FOLDER)
     accounting: str = setting("", "the cluster's accounting file, as this host sees it", form=PATH_OR_NONE)
     push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports a job's end immediately")
@@ -96,6 +100,11 @@ class ClusterSection:
     claim_wait_s: float = setting(600.0, "how long a started remote job waits for the grant to run", "s", 10, 86400)
 
     cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
+
+    @property
+    def has_own_accounts_and_files(self) -> bool:
+        """Whether the cluster, reached by ssh or its API, has other accounts and files than home."""
+        return bool(self.ssh or self.api)
 
     def with_defaults(self, name: str) -> "ClusterSection":
         binaries = self.binaries or dict(ACCESS[self.kind].SETTINGS).get("binaries", "/usr/bin")

@@ -40,6 +40,7 @@ class ClusterAccessSettings:
     CAN_BE_HOME = True  # whether starters can run on the cluster
     IS_OF_ONE_USER = False
     timeout_s: float
+    login: SshLogin | None
 
     def with_time_limit(self, timeout_s: float) -> "Self":
         """Return access to the same cluster with a time limit of at most `timeout_s` for commands."""
@@ -48,6 +49,15 @@ class ClusterAccessSettings:
     def command_environment(self) -> dict[str, str]:
         """Return the environment of the batch system's commands, without the caller's variables."""
         return dict(BARE)
+
+    @property
+    def has_own_accounts(self) -> bool:
+        """Whether a person's account at the cluster may have another name than here."""
+        return self.login is not None
+
+    def account_of_user(self, person: str) -> str:
+        """Return the account at the cluster for which this access was made, or `person` itself."""
+        return self.login.user if self.login else person
 
 
 @light_dataclass(kw_only=True)
@@ -96,16 +106,28 @@ class EmbeddedClusterAccessSettings(ClusterAccessSettings):
 
 @light_dataclass(kw_only=True)
 class OarServerAccessSettings(ClusterAccessSettings):
-    """How to run OAR's commands, on a host from which the OAR server accepts commands."""
+    """How to reach an OAR server: by OAR's commands on a frontend, or by OAR's REST interface."""
 
     login: SshLogin | None = None  # None: programs run on this host
     binaries: str = "/usr/bin"
     timeout_s: float
     ends: str = ""  # FIFO that receives the ids of ended OAR jobs; empty: ids are not reported
+    api: str = ""  # address of the REST interface; empty: OAR's commands run
+    api_login: str = ""  # file with the login to the REST interface
+    api_account: str = ""  # account as which the REST interface acts
 
     kind = OAR
-    SETTINGS = (("binaries", "/usr/bin"), ("ends", ""))
+    SETTINGS = (("binaries", "/usr/bin"), ("ends", ""), ("api", ""), ("api_login", ""), ("api_account", ""))
     CAN_BE_HOME = False
+
+    @property
+    def has_own_accounts(self) -> bool:
+        """Whether a person's account at the cluster may have another name than here."""
+        return bool(self.api) or super().has_own_accounts
+
+    def account_of_user(self, person: str) -> str:
+        """Return the account at the cluster for which this access was made, or `person` itself."""
+        return self.api_account or super().account_of_user(person)
 
 
 Home = GridEngineCellAccessSettings | EmbeddedClusterAccessSettings  # access to a cluster that can be home
@@ -209,4 +231,5 @@ def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, 
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
-    return access_to_cluster({"cell": name, **section}, patience_s, way)
+    acts_as = account if section.get("api") else ""
+    return access_to_cluster({"cell": name, **section, "api_account": acts_as}, patience_s, way)

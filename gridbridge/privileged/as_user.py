@@ -96,7 +96,7 @@ def perform_as_user_request(arguments: list[str]) -> NoReturn:
     if verb == "unstage":
         remote_stage_folder.remove_stage_folder_of_record(remote.login, record.stage, record.transfer, steps.LIMIT_S)
         os._exit(0)
-    adapter, owner = load_submit_adapter(remote), remote.login.user if remote.login else person
+    adapter, owner = load_submit_adapter(remote), remote.account_of_user(person)
     remote_id = record.remote_id or adapter.find_held_job(remote, record.transfer, owner)
     if remote_id:
         found = adapter.query_owner_and_account(remote, remote_id)

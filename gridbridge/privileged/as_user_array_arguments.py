@@ -1,6 +1,9 @@
 """Parses the arguments of gridbridge-as-user about a campaign's arrays."""
 
-from gridbridge.errors import FileWritableByOthers, ParseError
+from contextlib import suppress
+
+from gridbridge.batch import read_root_login
+from gridbridge.errors import FileWritableByOthers, GridbridgeError, ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import (
     LEAST_CHECKPOINT_S,
     MOST_CHECKPOINT_S,
@@ -70,12 +73,21 @@ class AsUserArrayArguments:
 
         order = copy(self)
         order.cluster, order.section = cluster, self.config["cluster"][cluster]
+        with suppress(OwnerRequestNotYetPossible):  # without a login the cluster counts as silent
+            order.read_login_of_cluster()
         return order
+
+    def read_login_of_cluster(self) -> None:
+        """Read, as root, the login that the owner's process needs; raise OwnerRequestNotYetPossible."""
+        try:
+            read_root_login(self.access_and_account_of_user("")[0])
+        except GridbridgeError as error:
+            raise OwnerRequestNotYetPossible(str(error)) from error
 
     def access_and_account_of_user(self, person: str) -> "tuple[Away, str]":
         assert isinstance(self.section, dict)
         far = remote_cluster_access_of_person(self.section, self.cluster, person)
-        return far, far.login.user if far.login else person
+        return far, far.account_of_user(person)
 
     def _are_arguments_complete(self, numbers: list[str]) -> bool:
         words, most = len(self.tasks), 100_000 if self.verb == SEND else 1

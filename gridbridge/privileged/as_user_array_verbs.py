@@ -43,6 +43,7 @@ def perform_as_user_array_verb(arguments: list[str], require_lead: "Callable[[],
 
         carry_task_files.run_owner_file_carrier(arguments)
     order = AsUserArrayArguments(arguments)
+    order.read_login_of_cluster()
     with RootLedgerOfSubmittedTasks(order.campaign, require_lead=require_lead) as ledger:
         require_lead()  # an earlier master's call may have held the lock
         if order.verb in (SEND, SEND_COPIES):

@@ -155,7 +155,7 @@ class ClusterObserver:
         except Exception as error:  # an unexpected answer must not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
             return ClusterQueryResult(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
-        if self._where.login:
+        if self._where.has_own_accounts:
             listed = {job: self._replace_accounts_by_owners(rows) for job, rows in snapshot.jobs.items()}
             snapshot = replace(snapshot, jobs=listed, copies=self._replace_accounts_by_owners(snapshot.copies))
         return ClusterQueryResult(

@@ -22,7 +22,7 @@ from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LOCK, PUBLISHE
 from gridbridge.model.job_and_queue_states import QueueInstanceState
 from gridbridge.model.site import site_check_facts
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
+from gridbridge.model.transfer_route import BARE, parse_ssh_login_address, remote_cluster_access_of_person
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem
 from gridbridge.shell import local_host_facts, program_lock_file, remote_stage_folder, safe_files, ssh
 from gridbridge.shell.clock import Clock
@@ -213,14 +213,18 @@ RSYNC = "rsync"
 
 
 def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts, ...]:
-    """Test each user's login to each cluster by ssh; if not called by root, only the caller's logins."""
+    """Test each user's login to each cluster by ssh, and root's logins for users to each cluster by api.
+
+    If not called by root, test only the caller's logins by ssh.
+    """
     logins = [
-        (name, cluster, person)
-        for name, cluster in _clusters_reached_by_ssh(policy)
+        (_test_ssh_key_login if cluster.ssh else _test_root_login, name, cluster, person)
+        for name, cluster in policy.clusters.items()
+        if cluster.ssh or (cluster.api and os.geteuid() == 0)
         for person in _users_with_testable_ssh_keys(policy, cluster.users)
     ]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return tuple(threads.map(lambda words: _test_ssh_key_login(*words), logins))
+        return tuple(threads.map(lambda login: login[0](*login[1:]), logins))
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
@@ -272,6 +276,19 @@ def _users_with_testable_ssh_keys(policy: Policy, named: RemoteAccounts) -> Iter
         yield from people
     elif (caller := pwd.getpwuid(os.geteuid()).pw_name) in people or not people:
         yield caller
+
+
+def _test_root_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:
+    settings = {"kind": section.kind, "api": section.api, "api_login": section.api_login, "users": dict(section.users)}
+    where, trouble = remote_cluster_access_of_person(settings, cluster, person), ""
+    if require := batch_adapter_of_cluster(where).require_root_login:
+        try:
+            require(where)
+        except GridbridgeError as error:
+            trouble = str(error)
+    return site_check_facts.SshKeyLoginFacts(
+        cluster=cluster, person=person, account=where.account_of_user(person), trouble=trouble, means="login"
+    )
 
 
 def _test_ssh_key_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:

@@ -29,6 +29,7 @@ PACKAGES = {
     ),
     Kind.OAR: (
         *("oar-server", "oar-server-pgsql", "oar-user", "oar-user-pgsql", "oar-node"),
+        *("oar-restful-api", "apache2"),
         *("postgresql", *COMMON_PACKAGES),
     ),
 }

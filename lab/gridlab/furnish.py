@@ -13,6 +13,7 @@ PROGRAMS = {
     "mailer": "usr/local/lib/gridlab/mailer",
     "daemons.py": "usr/local/lib/gridlab/daemons.py",
     "oar-ping": "usr/local/lib/gridlab/oar-ping",
+    "oar-api.conf": "etc/gridlab/oar-api.conf",
     "labctl": "usr/local/sbin/labctl",
     "boot": "etc/gridlab/boot",
     "halt": "etc/gridlab/halt",

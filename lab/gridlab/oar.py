@@ -37,6 +37,7 @@ CONFIGURATION = {
     "USERS_ALLOWED_HOLD_RESUME": "yes",
     "LOG_LEVEL": "3",
 }
+API_LOGINS = {"gridbridge": "gridlab", "gb_gamma": "gridlab-status"}  # the first may name any user
 POSTGRESQL = {  # a power cut of the lab leaves the page cache: nothing needs to be synced
     "listen_addresses": "*",
     "fsync": "off",
@@ -56,6 +57,8 @@ exec >&2
 labctl start postgresql
 oar-database --create --db-is-local -y
 labctl start oar-server
+{_api_script(cluster)}
+labctl start oar-api
 oarproperty -a core
 touch {built_marker(cluster)}
 """,
@@ -142,6 +145,23 @@ cp -p oar.conf oar.conf.debian
 mv oar.conf.new oar.conf
 """,
     )
+
+
+def _api_script(cluster: Cluster) -> str:
+    """Return a script that makes the certificates and logins of the REST interface, which only the lab reaches."""
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650"
+    name = cluster.master.name
+    logins = "".join(f"htpasswd -bB users {user} {password}\n" for user, password in API_LOGINS.items())
+    return f"""
+install -d -m 755 /etc/oar/api
+cd /etc/oar/api
+{make} -subj /CN={name} -addext subjectAltName=DNS:{name} -keyout key -out server.pem
+{make} -subj /CN=gridbridge -keyout client.key -out client.pem
+cp server.pem authority.pem
+cat key >>server.pem
+touch users
+{logins}
+"""
 
 
 def _database_script(cluster: Cluster) -> str:

@@ -29,6 +29,7 @@ class Role(Enum):
     EXECD = "execd"
     POSTGRESQL = "postgresql"
     OAR_SERVER = "oar-server"
+    OAR_API = "oar-api"  # OAR's REST interface
     OAR_NODE = "oar-node"  # OAR's own sshd; the server needs it too, for oarsub --notify
     SSHD = "sshd"
 
@@ -165,12 +166,13 @@ BETA = Cluster(
     spool={"beta-master": SPOOL, **dict.fromkeys(ALPHA_NODES, f"{SPOOL}-beta")},
     clients=("alpha-master",),
 )
+OF_OAR_MASTER = (Role.POSTGRESQL, Role.OAR_SERVER, Role.OAR_API, Role.OAR_NODE, Role.SSHD)
 GAMMA = Cluster(
     name="gamma",
     kind=Kind.OAR,
     domain=_foreign("gamma", 30001),
     hosts=(
-        _host("gamma-master", 30, *(Role.POSTGRESQL, Role.OAR_SERVER, Role.OAR_NODE, Role.SSHD), pooled=False),
+        _host("gamma-master", 30, *OF_OAR_MASTER, pooled=False),
         _host("gamma-n1", 31, Role.OAR_NODE),
         _host("gamma-n2", 32, Role.OAR_NODE),
     ),

@@ -37,7 +37,7 @@ def known(host: dict[str, str]) -> dict[str, Daemon]:
         daemons += [_qmaster(host), _execd(host)]
     else:
         daemons += [_sshd("oar-node", 6667, ("-f", "/etc/oar/sshd_config"))]
-        daemons += [_postgresql(), _oar_server()]
+        daemons += [_postgresql(), _oar_server(), _oar_api()]
     return {daemon.name: daemon for daemon in daemons}
 
 
@@ -93,6 +93,19 @@ def _oar_server() -> Daemon:
         command=("/usr/sbin/oar-server",),
         probe=("bash", "-c", f": <>/dev/tcp/{os.uname().nodename}/6666"),
         folders=(),
+        is_group=True,
+    )
+
+
+def _oar_api() -> Daemon:
+    return Daemon(
+        name="oar-api",
+        process="apache2",
+        pid_file="/run/oar-api/apache2.pid",
+        command=("/usr/sbin/apache2", "-f", "/etc/gridlab/oar-api.conf", "-C", f"ServerName {os.uname().nodename}"),
+        probe=("bash", "-c", f": <>/dev/tcp/{os.uname().nodename}/6669"),
+        folders=("/run/oar-api", "/var/log/oar-api"),
+        owner="oar",
         is_group=True,
     )
 

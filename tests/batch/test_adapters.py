@@ -103,7 +103,7 @@ def test_services_and_starters_use_the_same_submit_module_and_recaller(where: Aw
             OAR,
             {
                 *("sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "reads_demand"),
-                *("changes_hosts", "require_power_control", "complete_mapping_rules"),
+                *("changes_hosts", "require_power_control", "complete_mapping_rules", "require_root_login"),
             },
         ),
         (FOLDER, {"at_home", "guards_tasks", "array_ends", "list_transfer_queues"}),

@@ -27,8 +27,8 @@ def kinds_of(cluster: str, called: str) -> set[str]:
     ("cluster", "what", "argv"),
     [
         ("beta", "living", gridengine.show_job_detail_argv(CELL, "7,8")),
-        ("gamma", "living", oar.show_live_array_tasks_argv(SERVER, "7", "8")),
-        ("gamma", "ends", oar.show_ended_array_tasks_argv(SERVER, [(7, (1, 2))])),
+        ("gamma", "living", oar.show_jobs_by_sql_argv(SERVER, oar.live_array_tasks_condition("7", "8"))),
+        ("gamma", "ends", oar.show_jobs_by_sql_argv(SERVER, oar.ended_array_tasks_condition([(7, (1, 2))]))),
     ],
 )
 def test_the_benchmark_recognizes_queries_about_arrays(cluster: str, what: str, argv: tuple[str, ...]) -> None:

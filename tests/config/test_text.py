@@ -124,6 +124,7 @@ CELL: dict[str, object] = {
     **{"kind": ClusterKind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
     "push": st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.QEVENT]),
     "folder": "",
+    **dict.fromkeys(("api", "api_login", "api_reader"), ""),
 }
 USUAL = ClusterSection()
 HERE = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccounts(), claim=JobClaimKind.NONE)
@@ -143,6 +144,9 @@ OF_OAR = sections_of(
     remote_spool_dir=USUAL.remote_spool_dir,
     push=st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.OAR]),
     claim=JobClaimKind.NONE,
+    api="",
+    api_login="",
+    api_reader="",
 )
 FOLDERS = sections_of(
     ClusterSection,
@@ -154,6 +158,9 @@ FOLDERS = sections_of(
     execd_port=0,
     binaries="",
     ssh="",
+    api="",
+    api_login="",
+    api_reader="",
     users=RemoteAccounts(),
     accounting="",
     push=JobEndPushKind.NONE,

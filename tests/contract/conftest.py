@@ -11,23 +11,37 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.far import FRONTEND, EmbeddedReach, Far, LabReach, beta, delta, gamma
+from gridbridge.model.transfer_route import GridEngineCellAccessSettings, OarServerAccessSettings
+from tests.contract.far import (
+    FRONTEND,
+    EmbeddedReach,
+    Far,
+    LabReach,
+    beta,
+    delta,
+    gamma,
+    gamma_by_rest,
+    write_rest_login,
+)
 from tests.contract.resident import HOST
 from tests.lab.abreast import functions, parameters, run_all
 from tests.lab.conftest import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.lab.grid import Grid
 
-SLOTS = {"embedded": 4, "beta": 4, "delta": 2, "gamma": 4}
+SLOTS = {"embedded": 4, "beta": 4, "delta": 2, "gamma": 4, "gamma-rest": 4}
 EMBEDDED = pytest.param("embedded", id="embedded")
 GRIDENGINE = [
     pytest.param("beta", id="gridengine", marks=pytest.mark.lab),
     pytest.param("delta", id="gridengine-by-ssh", marks=(pytest.mark.lab, pytest.mark.long)),
 ]
-OAR = pytest.param("gamma", id="oar", marks=pytest.mark.lab)
-SEVERAL_PEOPLES = [*GRIDENGINE, OAR]
+OAR = [
+    pytest.param("gamma", id="oar", marks=pytest.mark.lab),
+    pytest.param("gamma-rest", id="oar-by-rest", marks=(pytest.mark.lab, pytest.mark.long)),
+]
+SEVERAL_PEOPLES = [*GRIDENGINE, *OAR]
 CLUSTERS = [EMBEDDED, *SEVERAL_PEOPLES]
 NOT_OAR = [EMBEDDED, *GRIDENGINE]  # batch/batch_adapter_table.py lists the abilities of each adapter
-FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # host with the jobs' files
+FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND, "gamma-rest": FRONTEND}  # host with the jobs' files
 
 
 @pytest.fixture(params=CLUSTERS)
@@ -52,12 +66,17 @@ def side_by_side(request: pytest.FixtureRequest, one_way: None) -> None:
     OAR keeps a node suspected or absent after one silence. The fixture repairs such nodes first.
     """
     Grid().lab("up", "gamma")
-    lanes: dict[str, dict[pytest.Function, Callable[[], object]]] = {name: {} for name in FILES}
+    lanes: dict[str, dict[pytest.Function, Callable[[], object]]] = {batch_system(name): {} for name in FILES}
     for item in functions(request):
         given = parameters(item)
-        if (name := given.pop("far")) in lanes:
-            lanes[name][item] = partial(run_in, name, item.obj, given)
+        if (name := given.pop("far")) in FILES:
+            lanes[batch_system(name)][item] = partial(run_in, name, item.obj, given)
     run_all((calls, request.module.AT_ONCE) for calls in lanes.values())
+
+
+def batch_system(name: str) -> str:
+    """Return the cluster of the lab that a parameter names, perhaps with the way to the cluster."""
+    return name.removesuffix("-rest")
 
 
 def run_in(name: str, test: Callable[..., object], given: Mapping[str, object]) -> None:
@@ -102,11 +121,18 @@ def one_way() -> Iterator[None]:
 
 
 def person(caller: str, name: str) -> str:
-    return caller if name == "beta" else {"alice": "al", "bob": "bo"}[caller] + f"_{name}"
+    return caller if name == "beta" else {"alice": "al", "bob": "bo"}[caller] + f"_{batch_system(name)}"
 
 
 def cluster(grid: Grid, name: str, folder: str) -> Far:
-    where = {"beta": lambda _: beta(), "delta": delta, "gamma": gamma}[name]
-    alice = LabReach(grid, "alice", where(person("alice", name)), folder)
-    bob = LabReach(grid, "bob", where(person("bob", name)), f"/home/{person('bob', name)}")
+    alice = LabReach(grid, "alice", access(grid, name, "alice"), folder)
+    bob = LabReach(grid, "bob", access(grid, name, "bob"), f"/home/{person('bob', name)}")
     return Far(alice, slots=SLOTS[name], others=bob)
+
+
+def access(grid: Grid, name: str, caller: str) -> GridEngineCellAccessSettings | OarServerAccessSettings:
+    account = person(caller, name)
+    if name == "gamma-rest":
+        write_rest_login(grid, caller)
+        return gamma_by_rest(account, caller)
+    return beta() if name == "beta" else {"delta": delta, "gamma": gamma}[name](account)

@@ -30,6 +30,7 @@ from tests.lab.grid import Grid
 UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
 AT_ONCE = 3  # simultaneous calls of a test with many calls
+API, LOGIN_FILE = "https://gamma-master:6669/oarapi", ".gridbridge-rest.toml"
 FRONTEND = "gamma-master"  # alpha-master reaches gamma-master only by ssh
 
 T = TypeVar("T")
@@ -70,9 +71,9 @@ class LabReach:
     def __init__(
         self, grid: Grid, caller: str, where: GridEngineCellAccessSettings | OarServerAccessSettings, folder: str
     ) -> None:
-        self.person = where.login.user if where.login else caller
+        self.person = where.account_of_user(caller)
         self.folder = folder
-        self.pause_s = 0.5 if where.login else PAUSE_S  # a query by ssh takes about as long
+        self.pause_s = 0.5 if where.has_own_accounts else PAUSE_S  # a query by ssh takes about as long
         self._grid = grid
         self._caller = caller
         self._where = where
@@ -84,7 +85,8 @@ class LabReach:
 
     def sh(self, script: str) -> str:
         """Run a shell script on the host with the jobs' files, as the files' owner."""
-        host = self._where.login.host if self._where.login else HOST
+        host = FRONTEND if isinstance(self._where, OarServerAccessSettings) else HOST
+        host = self._where.login.host if self._where.login else host
         line = f"cd {self.folder} && {{ {script}\n}}"
         return self._grid.on(host, "sh", "-c", line, user=self.person).out
 
@@ -95,6 +97,8 @@ class LabReach:
             login.port, where.login = "6499", login
         elif isinstance(where, GridEngineCellAccessSettings):
             where.qmaster_port = "6499"
+        else:
+            where.api = where.api.replace("6669", "6499")
         return LabReach(self._grid, self._caller, where, self.folder)
 
     def within(self, timeout_s: float) -> "LabReach":
@@ -114,6 +118,23 @@ def delta(account: str) -> GridEngineCellAccessSettings:
 
 def gamma(account: str) -> OarServerAccessSettings:
     return OarServerAccessSettings(login=SshLogin(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
+
+
+def gamma_by_rest(account: str, caller: str) -> OarServerAccessSettings:
+    """Return access by OAR's REST interface, with a login of the caller that may name any account."""
+    return OarServerAccessSettings(
+        api=API, api_login=f"/home/{caller}/{LOGIN_FILE}", api_account=account, timeout_s=TIMEOUT_S
+    )
+
+
+def write_rest_login(grid: Grid, caller: str) -> None:
+    """Give a user of alpha the lab's login to gamma's REST interface, which elsewhere only root has."""
+    authority = grid.sh(FRONTEND, "cat /etc/oar/api/authority.pem")
+    login = f'user = "gridbridge"\npassword = "gridlab"\nauthority = "/home/{caller}/{caller}.pem"\n'
+    for name, content in ((f"{caller}.pem", authority), (LOGIN_FILE, login)):
+        write = f"umask 077; cat >~/{name}.new.$$ && mv ~/{name}.new.$$ ~/{name}"
+        done = grid.on(HOST, "sh", "-c", write, user=caller, stdin=content)
+        assert done.status == 0, done
 
 
 def _cell(name: str, qmaster_port: str, execd_port: str, login: SshLogin | None = None) -> GridEngineCellAccessSettings:

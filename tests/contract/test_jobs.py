@@ -69,7 +69,7 @@ def test_the_usage_of_a_job_is_accounted(far: Far) -> None:
     assert 290 < end.written_kb < 10_000
 
 
-@pytest.mark.parametrize("far", [OAR], indirect=True)
+@pytest.mark.parametrize("far", OAR, indirect=True)
 def test_an_oar_job_runs_under_the_transfers_name_without_cpu_usage(far: Far) -> None:
     job = far.start('echo "$JOB_NAME $JOB_ID" >>ran\n')
     end = far.end(job)

@@ -78,7 +78,7 @@ def test_a_job_that_cannot_start_has_an_error_message(far: Far) -> None:
     assert far.snapshot().pending == 0
 
 
-@pytest.mark.parametrize("far", [OAR], indirect=True)
+@pytest.mark.parametrize("far", OAR, indirect=True)
 def test_an_oar_job_that_cannot_start_ends_with_the_wrappers_signal(far: Far) -> None:
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
 

@@ -31,6 +31,7 @@ NODES = "nodes"  # oarsub's name of level network_address
 LEVEL = "/"  # first character of a level in oarsub's option -l
 ENDED = "--notify=exec:.gridbridge/ended"  # far.sh replaces this path by a program of the job
 SUSPEND, RESUME = "TSTP", "CONT"  # names of signals that keeper.pl handles
+SIGNAL_NUMBERS = {SUSPEND: "20", RESUME: "18"}  # on Linux (signal(7))
 END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
 LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # SQL condition for live jobs that replace an ended job
@@ -160,26 +161,25 @@ def show_job_end_and_usage_argv(server: OarServerAccessSettings, job: str) -> Ar
     return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
-def show_jobs_by_name_argv(server: OarServerAccessSettings, name: str, owner: str, condition: str) -> Argv:
-    """Build the command that shows a user's jobs that have a given name and meet an SQL condition."""
-    own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
-    return show_jobs_by_sql_argv(server, f"{own_jobs} AND {condition}")
-
-
 def show_jobs_by_sql_argv(server: OarServerAccessSettings, condition: str) -> Argv:
     return time_limited_oar_argv(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_live_array_tasks_argv(server: OarServerAccessSettings, *arrays: str) -> Argv:
+def jobs_by_name_condition(name: str, owner: str, condition: str) -> str:
+    """Return the SQL condition for a user's jobs that have a given name and meet another condition."""
+    return f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)} AND {condition}"
+
+
+def live_array_tasks_condition(*arrays: str) -> str:
     numbers = ", ".join(str(int(array)) for array in arrays)
-    return show_jobs_by_sql_argv(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
+    return f"array_id IN ({numbers}) AND state NOT IN {OVER}"
 
 
-def show_ended_array_tasks_argv(server: OarServerAccessSettings, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
+def ended_array_tasks_condition(arrays: list[tuple[int, tuple[int, ...]]]) -> str:
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
-    return show_jobs_by_sql_argv(server, f"({condition}) AND state IN {OVER}")
+    return f"({condition}) AND state IN {OVER}"
 
 
 def _requests_for_oar(request: JobRequest) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 
 from gridbridge.batch.oar import oar_output_parser, oar_request_slot_parser, oar_server_query_commands
 from gridbridge.batch.oar.oar_command_line_builders import WHOLE
-from gridbridge.batch.oar.submit import run_client
+from gridbridge.batch.oar.oar_programs import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import is_campaign_job_name

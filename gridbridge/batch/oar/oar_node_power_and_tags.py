@@ -17,7 +17,7 @@ from gridbridge.batch.oar.oar_output_parser import (
     parse_oarstat_jobs,
     split_combined_oar_answer,
 )
-from gridbridge.batch.oar.submit import run_client
+from gridbridge.batch.oar.oar_programs import run_client
 from gridbridge.model.transfer_route import OarServerAccessSettings
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from gridbridge.batch.oar.oar_command_line_builders import BREAK, RESUME, SUSPEND, WHOLE
+from gridbridge.batch.oar.oar_command_line_builders import BREAK, RESUME, SIGNAL_NUMBERS, SUSPEND, WHOLE
 from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_file_and_array_names import PREFIX
@@ -40,7 +40,10 @@ RELEASED = "RESUME_JOB"
 ARRAY = slice(10, 19)  # columns of the array id in a line of `oarstat --array`
 WITH_ARRAY = 80  # width of a line of `oarstat --array`
 LETTER_AT = {73: 61, WITH_ARRAY: 70}
-SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # types of the events that `oardel -s` records
+PARTS_OF_STATUS = 4
+# types of the events that `oardel -s` records; the REST interface takes only numbers of signals
+SUSPENDED = (f"SIGNAL_{SUSPEND}", f"SIGNAL_{SIGNAL_NUMBERS[SUSPEND]}")
+RESUMED = (f"SIGNAL_{RESUME}", f"SIGNAL_{SIGNAL_NUMBERS[RESUME]}")
 
 
 class OarstatJobLine(NamedTuple):
@@ -151,8 +154,8 @@ class OarJob:
     @property
     def is_suspended(self) -> bool:
         """Whether OAR has suspended the job, or the last signal told keeper.pl to stop the job."""
-        signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
-        return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
+        signals = [kind for kind in self.event_types if kind in (*SUSPENDED, *RESUMED)]
+        return self.state == "Suspended" or (self.state in ACTIVE and bool(signals) and signals[-1] in SUSPENDED)
 
     @property
     def job_state(self) -> JobState:
@@ -200,6 +203,28 @@ class OarResource:
         return self.is_alive or now < self.standby_until
 
 
+class OarStatus(NamedTuple):
+    """The answer to a query about a whole OAR server."""
+
+    resources: list[OarResource]
+    jobs: list[OarJob]  # wanted jobs, and jobs with a transfer's name, by job id
+    pending: int  # ordinary waiting jobs
+    yielding: frozenset[str]  # ids of best-effort jobs that have resources
+
+
+def parse_oar_status(answer: bytes) -> OarStatus:
+    """Parse the answer to oar_status_query_argv; a job in both lists counts as in the second."""
+    nodes, waiting, active, counted = split_combined_oar_answer(answer, PARTS_OF_STATUS)
+    by_id = {int(job.id): job for job in parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)}
+    lines = tuple(parse_oarstat_lines(counted))
+    return OarStatus(
+        resources=parse_oar_resources(nodes),
+        jobs=[by_id[number] for number in sorted(by_id)],
+        pending=sum(line.is_waiting for line in lines),
+        yielding=frozenset(line.id for line in lines if not line.is_waiting),
+    )
+
+
 def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
     """Parse oarstat's JSON into jobs, ordered by job id; empty output means no jobs."""
     return sorted(map(OarJob, _parse_json_objects(answer)), key=lambda job: int(job.id))
@@ -242,9 +267,9 @@ def parse_oar_resources(answer: bytes) -> list[OarResource]:
     return list(map(OarResource, _parse_json_objects(answer)))
 
 
-def parse_oar_property_names(answer: bytes) -> frozenset[str]:
-    """Return the property names of all resources; raise ParseError if no resources are printed."""
-    if names := frozenset(name.lower() for resource in _parse_json_objects(answer) for name in resource):
+def oar_property_names(resources: list[OarResource]) -> frozenset[str]:
+    """Return the property names of all resources; raise ParseError if there are no resources."""
+    if names := frozenset(name.lower() for resource in resources for name in resource.properties):
         return names
     raise ParseError("oarnodes: no resources printed")
 

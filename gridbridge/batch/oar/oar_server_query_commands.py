@@ -11,7 +11,6 @@ from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell.program_runs import quote_for_sh
 
-PARTS_OF_STATUS = 4
 MOST_LINES = 10_000  # at most this many waiting jobs are listed; a job's line takes about 40 us
 MOST_OF_ONE = 10  # at most this many of a user's jobs with names like a transfer's are listed
 MOST_REQUESTS = 500  # at most this many waiting jobs and arrays are queried in full

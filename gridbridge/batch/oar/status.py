@@ -10,24 +10,12 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from gridbridge.batch.oar import oar_command_line_builders, oar_server_query_commands
+from gridbridge.batch.oar import oar_command_line_builders
 from gridbridge.batch.oar.oar_command_line_builders import HERE
-from gridbridge.batch.oar.oar_output_parser import (
-    ACTIVE,
-    DELETED,
-    OarJob,
-    OarResource,
-    parse_oar_job_end_and_usage,
-    parse_oar_jobs_without_details,
-    parse_oar_property_names,
-    parse_oar_resources,
-    parse_oarstat_jobs,
-    parse_oarstat_lines,
-    split_combined_oar_answer,
-)
-from gridbridge.batch.oar.submit import run_client
+from gridbridge.batch.oar.oar_output_parser import ACTIVE, DELETED, OarJob, OarResource, oar_property_names
+from gridbridge.batch.oar.oar_programs import oar_frontend
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
-from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
+from gridbridge.errors import GridbridgeError, SshAccessRejected
 from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.jobs_and_accounting import (
@@ -43,7 +31,6 @@ from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_name import PREFIX, job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccessSettings
 from gridbridge.shell import ssh
-from gridbridge.shell.program_runs import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # name that stands for all queues of OAR
@@ -58,7 +45,6 @@ UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {PREEMPTED: JobKillReason.PLACE, "WALLTIME": JobKillReason.WALLTIME, DELETED: JobKillReason.DELETION}
 NOT_TOLD = (None, None)
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # oarstat prints this after a failed database query, and exits with 0
 SIGNAL_BITS = 0x7F  # bits of the signal in a wait status (wait(2))
 
 
@@ -75,17 +61,9 @@ def query_cluster_snapshot(
     counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _run_oar_query_for_output(
-        server, oar_server_query_commands.oar_status_query_argv(server, job_ids, uncounted)
-    )
-    took_s = time.monotonic() - began
-    nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_query_commands.PARTS_OF_STATUS)
-    resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
-    by_id = {int(job.id): job for job in listed}  # if a job is in both lists, the second list counts
-    jobs = [by_id[number] for number in sorted(by_id)]
-    lines = tuple(parse_oarstat_lines(counted))
-    yielding = {line.id for line in lines if not line.is_waiting}
-    queues = _queue_instances_of_nodes(resources, yielding, taken_at.timestamp())
+    status = oar_frontend(server).query_status(job_ids, uncounted)
+    took_s, jobs = time.monotonic() - began, status.jobs
+    queues = _queue_instances_of_nodes(status.resources, status.yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
     named = {job.id for job in jobs if job.name.startswith(OURS)}
     copies = [job for job in jobs if job.copy_of and job.id in named]
@@ -98,7 +76,7 @@ def query_cluster_snapshot(
         queues=queues,
         jobs=rows,
         copies=tuple(map(_job_list_row_of_oar_job, copies)),
-        pending=sum(line.is_waiting for line in lines),
+        pending=status.pending,
         free_slots=0 if is_shut else sum(queue.slots_free_for_ordinary_jobs for queue in queues),
         besteffort_slots=sum(queue.free_slots for queue in queues),
     )
@@ -111,58 +89,41 @@ HAS_ENVIRONMENTS = False
 
 def query_cluster_facts(server: OarServerAccessSettings, now: float) -> ClusterFacts:
     """Return an OAR server's version, clock offset and slots, or why the server does not answer."""
+    frontend = oar_frontend(server)
     try:
         return ClusterFacts(
-            version=_oar_version(server),
-            ahead_s=_query_client_host_clock_s(server) - now,
+            version=frontend.query_version(),
+            ahead_s=frontend.query_clock_s() - now,
             slots=count_batch_slots(server),
-            master=_host_of_oar_clients(server),
+            master=frontend.host,
         )
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
+def require_root_login(server: OarServerAccessSettings) -> None:
+    """Raise GridbridgeError unless OAR's REST interface admits the access's login as the access's account."""
+    from gridbridge.batch.oar.oar_rest_frontend import OarRestFrontend  # programs of a cluster by ssh need no HTTP
+
+    OarRestFrontend(server).require_account()
+
+
 def read_remote_setup(server: OarServerAccessSettings, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
     """Return an OAR server's set-up; a job of any parallel environment gets slots of one node."""
-    _oar_version(server)
-    return CellQconfSettings.settings_with_only_master(_host_of_oar_clients(server), home.environments)
-
-
-def _host_of_oar_clients(server: OarServerAccessSettings) -> str:
-    return server.login.host if server.login else "this host"
-
-
-def _oar_version(server: OarServerAccessSettings) -> str:
-    """Return the version of OAR's client programs, for example `OAR 2.5.9`; the query needs no database."""
-    argv = oar_command_line_builders.time_limited_oar_argv(server, "oarstat", "-V")
-    text = run_client(server, argv).require_success().stdout.decode("utf-8", "replace")
-    return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
-
-
-def _query_client_host_clock_s(server: OarServerAccessSettings) -> float:
-    text = run_client(server, ("/bin/date", "+%s.%N")).require_success().stdout.decode("utf-8", "replace").strip()
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ParseError(f"date: {text[:40]!r} is not a time") from error
+    frontend = oar_frontend(server)
+    frontend.query_version()
+    return CellQconfSettings.settings_with_only_master(frontend.host, home.environments)
 
 
 def count_batch_slots(server: OarServerAccessSettings) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
-    resources = parse_oar_resources(
-        _run_oar_query_for_output(server, oar_command_line_builders.show_nodes_argv(server))
-    )
+    resources = oar_frontend(server).list_resources()
     return sum(queue.slots_total for queue in _queue_instances_of_nodes(resources, (), time.time()))
 
 
 def query_job_end(server: OarServerAccessSettings, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown or deleted before start."""
-    show = (
-        oar_command_line_builders.show_job_end_and_usage_argv
-        if server.ends
-        else oar_command_line_builders.show_job_argv
-    )
-    jobs, used = parse_oar_job_end_and_usage(_run_oar_query_for_output(server, show(server, str(job_id))))
+    jobs, used = oar_frontend(server).show_job_and_usage(str(job_id))
     if not jobs or not jobs[0].has_ended or jobs[0].account != account:
         return None
     return _job_end_with_usage(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
@@ -172,11 +133,8 @@ def query_array_ends(
     server: OarServerAccessSettings, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return how array tasks ended: {account string of the array: {task index: end}}."""
-    answers = (
-        _run_oar_query_for_output(server, oar_command_line_builders.show_ended_array_tasks_argv(server, question))
-        for question in _portions_of_array_tasks(arrays)
-    )
-    jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
+    conditions = map(oar_command_line_builders.ended_array_tasks_condition, _portions_of_array_tasks(arrays))
+    jobs = [job for condition in conditions for job in oar_frontend(server).find_jobs(condition)]
     return {
         array.account: {
             job.place: _job_end_with_usage(job) or DELETED_BEFORE
@@ -197,11 +155,7 @@ def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[t
 def query_begun_indices(server: OarServerAccessSettings, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
-    for job in parse_oarstat_jobs(
-        _run_oar_query_for_output(
-            server, oar_command_line_builders.show_live_array_tasks_argv(server, *map(str, arrays))
-        )
-    ):
+    for job in oar_frontend(server).find_jobs(oar_command_line_builders.live_array_tasks_condition(*map(str, arrays))):
         if arrays.get(int(job.array)) == job.account and not job.has_ended:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}
@@ -214,9 +168,7 @@ def query_array_limits(_: OarServerAccessSettings) -> ClusterArrayLimits:
 
 def query_job_details(server: OarServerAccessSettings, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account string and message of a waiting or running job; empty for any other job."""
-    jobs = parse_oarstat_jobs(
-        _run_oar_query_for_output(server, oar_command_line_builders.show_job_argv(server, str(job_id)))
-    )
+    jobs = oar_frontend(server).show_job(str(job_id))
     return tuple(
         JobAccountAndErrors(
             job_id=int(job.id),
@@ -344,26 +296,17 @@ def query_requestable_names(server: OarServerAccessSettings) -> NamesOfferedByCl
 
     Suspected nodes are included, because OAR accepts requests for them and most return soon.
     """
-    answer, now = _run_oar_query_for_output(server, oar_command_line_builders.show_nodes_argv(server)), time.time()
-    slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
+    resources, now = oar_frontend(server).list_resources(), time.time()
+    slots = [resource for resource in resources if resource.is_slot and not resource.is_drained]
     everything = frozenset({ANY})
     return NamesOfferedByCluster(
-        resource=parse_oar_property_names(answer)
-        | {oar_command_line_builders.WALLTIME, oar_command_line_builders.NODES},
+        resource=oar_property_names(resources) | {oar_command_line_builders.WALLTIME, oar_command_line_builders.NODES},
         pe=everything,
         project=everything,
         queue=everything,
         rule=everything,
         node=frozenset(resource.host for resource in slots if resource.can_run_jobs(now) or resource.is_suspected),
     )
-
-
-def _run_oar_query_for_output(server: OarServerAccessSettings, argv: oar_command_line_builders.Argv) -> bytes:
-    """Return a program's output; raise ParseError if stderr shows a failed database query (DBI(3))."""
-    answer = run_client(server, argv, most_bytes=LIST_BYTES).require_success()
-    if QUERY_FAILED in answer.stderr:
-        raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
-    return answer.stdout
 
 
 LISTENER = f"{HERE}/listen.pl"

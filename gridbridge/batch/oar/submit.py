@@ -8,11 +8,11 @@ from gridbridge.batch.batch_submission_outcome import (
     failed_submission_result,
 )
 from gridbridge.batch.oar import oar_command_line_builders
+from gridbridge.batch.oar.oar_programs import oar_frontend
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import OarServerAccessSettings
-from gridbridge.shell import ssh
-from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
@@ -35,13 +35,23 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
+def read_root_login(server: OarServerAccessSettings) -> None:
+    """Read the login to OAR's REST interface, before this process goes on as a job's owner."""
+    if server.api:
+        from gridbridge.batch.oar.oar_rest_requests import read_login_as_root  # programs by ssh need no HTTP
+
+        read_login_as_root(server.api_login, server.api)
+
+
 def submit_held_job(server: OarServerAccessSettings, spec: JobSpec) -> JobSubmissionResult:
     """Submit a held job; failures are returned, never raised."""
-    if reason := oar_command_line_builders.explain_request_refusal(spec.request):
+    frontend = oar_frontend(server)
+    if reason := oar_command_line_builders.explain_request_refusal(spec.request) or frontend.explain_request_refusal(
+        spec
+    ):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
-    whole = oar_job_file_contents(spec, tells=bool(server.ends))
     try:
-        answer = run_client(server, oar_command_line_builders.submit_held_job_argv(server, spec, len(whole)), whole)
+        answer = frontend.submit_held_job(spec, oar_job_file_contents(spec, tells=bool(server.ends)))
     except CommandFailed as error:
         return failed_submission_result(error)
     return _parse_oarsub_answer(answer)
@@ -83,10 +93,7 @@ def find_held_job(server: OarServerAccessSettings, transfer: str, owner: str) ->
     A released job keeps its name, because OAR can't rename. A job whose script did not arrive is left out.
     """
     held = _find_held_jobs_and_scripts(server, transfer, owner)
-    if not held:
-        return ""
-    answer = run_client(server, oar_command_line_builders.oar_frontend_script_argv(server, "ls", "."))
-    scripts = answer.require_success().stdout.decode().split()
+    scripts = oar_frontend(server).find_whole_scripts(held.values()) if held else ()
     return next((job for job, script in held.items() if script in scripts), "")
 
 
@@ -96,8 +103,8 @@ def find_duplicate_arrays(server: OarServerAccessSettings, transfer: str, owner:
 
 
 def _find_held_jobs_and_scripts(server: OarServerAccessSettings, transfer: str, owner: str) -> dict[str, str]:
-    jobs = _query_oar_jobs(
-        server, oar_command_line_builders.show_jobs_by_name_argv(server, transfer, owner, "state = 'Hold'")
+    jobs = oar_frontend(server).find_jobs(
+        oar_command_line_builders.jobs_by_name_condition(transfer, owner, "state = 'Hold'")
     )
     return {
         job.array if job.is_array_task else job.id: job.script_file_name for job in jobs if job.is_held_since_submission
@@ -121,12 +128,12 @@ def query_job_state(server: OarServerAccessSettings, job: str) -> "JobState":
 
 def rename_and_release(server: OarServerAccessSettings, job: str, _name: str) -> None:
     """Release a held job; the job keeps its submission name, because OAR can't rename jobs."""
-    _run_oar_program(server, "oarresume", job).require_success()
+    oar_frontend(server).resume(job).require_success()
 
 
 def release_arrays(server: OarServerAccessSettings, arrays: tuple[str, ...], _name: str) -> None:
     """Release the held tasks of arrays; tasks that are not held are no error."""
-    answer = _run_oar_program(server, "oarresume", "--array", *arrays)
+    answer = oar_frontend(server).resume_arrays(arrays)
     lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
         answer.require_success()
@@ -134,7 +141,7 @@ def release_arrays(server: OarServerAccessSettings, arrays: tuple[str, ...], _na
 
 def delete_array(server: OarServerAccessSettings, array: str) -> None:
     """Delete all tasks of an array; ended tasks are no error."""
-    _run_oardel(server, "delete_array", array, "--array", array)
+    _require_deletion(oar_frontend(server).delete_array(array))
 
 
 def delete_array_tasks(server: OarServerAccessSettings, array: str, name: str, indices: str) -> None:
@@ -147,7 +154,7 @@ def delete_array_tasks(server: OarServerAccessSettings, array: str, name: str, i
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        _run_oardel(server, "delete_tasks", " ".join((array, *jobs.values())), *jobs)
+        _require_deletion(oar_frontend(server).delete_tasks(array, jobs))
 
 
 def hold_array_tasks(
@@ -172,7 +179,7 @@ def release_array_tasks(server: OarServerAccessSettings, array: str, indices: tu
 
 
 def _query_live_array_tasks(server: OarServerAccessSettings, *arrays: str) -> "list[OarJob]":
-    jobs = _query_oar_jobs(server, oar_command_line_builders.show_live_array_tasks_argv(server, *arrays))
+    jobs = oar_frontend(server).find_jobs(oar_command_line_builders.live_array_tasks_condition(*arrays))
     return [job for job in jobs if not job.has_ended]
 
 
@@ -181,29 +188,20 @@ def _tasks_at_indices(jobs: "list[OarJob]", account: str, indices: "Iterable[ran
     return [job for job in jobs if job.account == account and any(job.place in span for span in spans)]
 
 
-def _run_oardel(server: OarServerAccessSettings, verb: str, about: str, *words: str) -> None:
-    answer = run_client(server, _oardel_command(server, verb, about, *words))
+def _require_deletion(answer: CompletedProgram) -> None:
     if answer.status not in (0, KILLED_BEFORE):
         answer.require_success()
 
 
-def _oardel_command(
-    server: OarServerAccessSettings, verb: str, about: str, *words: str
-) -> oar_command_line_builders.Argv:
-    """Return the command by which a verb of far.sh runs oardel; far.sh also deletes stored scripts."""
-    oardel = oar_command_line_builders.time_limited_oar_argv(server, "oardel", *words)
-    return oar_command_line_builders.oar_frontend_script_argv(server, verb, about, *oardel)
-
-
 def hold_job(server: OarServerAccessSettings, job: str) -> None:
-    answer = _run_oar_program(server, "oarhold", job)
+    answer = oar_frontend(server).hold(job)
     oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.require_success()
 
 
 def release_job(server: OarServerAccessSettings, job: str) -> None:
-    answer = _run_oar_program(server, "oarresume", job)
+    answer = oar_frontend(server).resume(job)
     if NOT_HELD not in answer.stderr:
         answer.require_success()
 
@@ -224,7 +222,7 @@ def suspend_or_hold_job(server: OarServerAccessSettings, job: str) -> None:
     """
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
-        _run_oar_program(server, "oarhold", job)  # oarhold rejects a job that has just started
+        oar_frontend(server).hold(job)  # oarhold rejects a job that has just started
     if oar_job and oar_job.is_waiting_or_starting:
         oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting_or_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
@@ -242,39 +240,36 @@ def resume_or_release_job(server: OarServerAccessSettings, job: str) -> None:
 
 def delete_job(server: OarServerAccessSettings, job: str) -> None:
     """Delete a job; if OAR has resubmitted the ended job, delete the new jobs."""
-    if not _run_unless_job_ended(server, job, _oardel_command(server, "delete", job, job), KILLED_BEFORE):
+    if not _is_done_unless_job_ended(server, job, oar_frontend(server).delete(job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
-            _run_unless_job_ended(server, copy.id, _oardel_command(server, "delete", copy.id, copy.id), KILLED_BEFORE)
+            _is_done_unless_job_ended(server, copy.id, oar_frontend(server).delete(copy.id), KILLED_BEFORE)
 
 
 def _signal_job(server: OarServerAccessSettings, job: str, signal: str) -> None:
-    _run_unless_job_ended(
-        server, job, oar_command_line_builders.time_limited_oar_argv(server, "oardel", "-s", signal, job)
-    )
+    _is_done_unless_job_ended(server, job, oar_frontend(server).signal(job, signal))
 
 
-def _run_unless_job_ended(
-    server: OarServerAccessSettings, job: str, argv: oar_command_line_builders.Argv, fine: int = 0
+def _is_done_unless_job_ended(
+    server: OarServerAccessSettings, job: str, answer: CompletedProgram, fine: int = 0
 ) -> bool:
-    """Run a command about a job, and say whether the command succeeded; an ended job is no error."""
-    answer = run_client(server, argv)
+    """Say whether a command about a job succeeded; raise CommandFailed unless the job has ended."""
     if answer.status not in (0, fine) and _query_live_job(server, job):
         answer.require_success()
     return answer.status == 0
 
 
 def _find_resubmitted_jobs(server: OarServerAccessSettings, job: str) -> "list[OarJob]":
-    jobs = _query_oar_jobs(server, oar_command_line_builders.show_job_argv(server, job))
+    jobs = oar_frontend(server).show_job(job)
     if not jobs or not jobs[0].has_ended:
         return []
-    argv = oar_command_line_builders.show_jobs_by_name_argv(
-        server, jobs[0].name, jobs[0].owner, oar_command_line_builders.LIVE_COPY
+    condition = oar_command_line_builders.jobs_by_name_condition(
+        jobs[0].name, jobs[0].owner, oar_command_line_builders.LIVE_COPY
     )
-    return _query_oar_jobs(server, argv)
+    return oar_frontend(server).find_jobs(condition)
 
 
 def _find_live_array_task(server: OarServerAccessSettings, array: str) -> "OarJob | None":
-    first = _query_oar_jobs(server, oar_command_line_builders.show_job_argv(server, array))
+    first = oar_frontend(server).show_job(array)
     return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_array_task else None
 
 
@@ -292,25 +287,5 @@ def _wait_for_job_state(
 
 
 def _query_live_job(server: OarServerAccessSettings, job: str) -> "OarJob | None":
-    jobs = _query_oar_jobs(server, oar_command_line_builders.show_job_argv(server, job))
+    jobs = oar_frontend(server).show_job(job)
     return jobs[0] if jobs and not jobs[0].has_ended else None
-
-
-def _query_oar_jobs(server: OarServerAccessSettings, argv: oar_command_line_builders.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.oar_output_parser import parse_oarstat_jobs  # imports json, which no submission needs
-
-    return parse_oarstat_jobs(run_client(server, argv).require_success().stdout)
-
-
-def _run_oar_program(server: OarServerAccessSettings, program: str, *words: str) -> CompletedProgram:
-    return run_client(server, oar_command_line_builders.time_limited_oar_argv(server, program, *words))
-
-
-def run_client(
-    server: OarServerAccessSettings,
-    argv: oar_command_line_builders.Argv,
-    stdin: bytes = b"",
-    most_bytes: int = ANSWER_BYTES,
-) -> CompletedProgram:
-    environment, limit_s = server.command_environment(), server.timeout_s
-    return ssh.run_over_ssh(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

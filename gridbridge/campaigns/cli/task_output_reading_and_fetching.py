@@ -44,6 +44,12 @@ class TaskOutputFolderAtCluster:
     outputs: tuple[str, ...] = ()  # patterns of the JDL
     outputs_to: str = ""  # folder of the JDL, to which the outputs are brought
     lines: Mapping[int, str] = field(default_factory=dict)  # parameters of tasks
+    api: str = ""  # address of OAR's REST interface, by which the cluster is reached; empty: files can be read
+
+    def require_readable_files(self) -> None:
+        """Raise StateError if the cluster is reached by a REST interface, which carries no files."""
+        if self.api:
+            raise StateError(f"the outputs stay at the cluster: {self.api} carries no files")
 
     def outputs_of_task(self, number: int) -> Iterator[str]:
         """Yield the paths of a task's declared outputs in its folder, without invalid names."""
@@ -90,6 +96,7 @@ def own_campaign_output_folders(
                 outputs=declared,
                 outputs_to=str(header.get("outputs_to", "")),
                 lines=lines,
+                api=policy.clusters[name].api,
             )
     return folders
 
@@ -160,6 +167,7 @@ def copy_outputs_of_tasks(source: TaskOutputFolderAtCluster, names: Iterable[str
 
     A symlink among `names` becomes a copy of its target; symlinks in folders stay symlinks.
     """
+    source.require_readable_files()
     if not source.login:
         _copy_local_outputs(source.folder, names, to)
         return
@@ -281,6 +289,7 @@ def read_output_tails_by_name(source: TaskOutputFolderAtCluster, names: Sequence
 
 
 def _read_tails_at_once(source: TaskOutputFolderAtCluster, names: Sequence[str], most: int) -> dict[str, str]:
+    source.require_readable_files()
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
     result = ssh.run_over_ssh(source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES).require_success()
     texts = result.stdout.decode("utf-8", "replace").split("\0")

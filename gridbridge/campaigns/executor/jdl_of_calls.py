@@ -37,7 +37,7 @@ def choose_call_clusters(names: Sequence[str], are_sharing_files: bool | None, c
         raise ConfigError((f"no cluster {unknown} here; the clusters are {', '.join(sorted(policy.clusters))}",))
     chosen = tuple(names) or _clusters_of_campaigns(policy)
     if are_sharing_files is None:
-        are_sharing_files = not any(policy.clusters[name].ssh for name in chosen)
+        are_sharing_files = not any(policy.clusters[name].has_own_accounts_and_files for name in chosen)
     return CallClusters(names=chosen, are_sharing_files=are_sharing_files)
 
 

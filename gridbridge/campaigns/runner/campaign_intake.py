@@ -1,7 +1,7 @@
 """Turns campaign files in the inbox into campaigns or added tasks, and publishes the answers."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -73,6 +73,7 @@ class CampaignAndRequestIntake:
         limits: CampaignRunnerSection = USUAL,
         begin: Begin = lambda _: None,
         watched: str = RUNNER_CLOCKS,
+        by_api: Collection[str] = (),
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
@@ -90,6 +91,7 @@ class CampaignAndRequestIntake:
         self._does = does | dict.fromkeys(self.requests.VERBS, self.requests.execute_request)
         self.parts = AddedTasksIntake(database, self._added_tasks_violation, self._given, folder)
         self._clusters = clusters
+        self._by_api = frozenset(by_api)  # clusters to and from which no files are carried
         self._clock = clock
         self._limits = limits
         self._folder = folder
@@ -277,6 +279,12 @@ class CampaignAndRequestIntake:
             return f"not what gridsub writes: {error!r:.200}"
         if unknown := ", ".join(sorted(jdl.clusters.keys() - self._clusters)):
             return f"no cluster {unknown} here; the clusters are {', '.join(sorted(self._clusters))}"
+        by_api = {name: settings for name, settings in jdl.clusters.items() if name in self._by_api}
+        is_grouped = any(settings.temporal_grouping for settings in by_api.values())
+        if by_api and (jdl.inputs or jdl.outputs_to or jdl.checkpoint_files or is_grouped):
+            keys = "inputs, outputs_to, checkpoint_files, temporal_grouping"
+            wrong = f"no files are carried to or from {', '.join(sorted(by_api))}, a cluster by api"
+            return f"{keys}: {wrong}; expected clusters by ssh"
         if not (new_file.tasks and jdl.clusters):
             return "the campaign has no task or no cluster"
         if new_file.tasks > MOST_TASKS:
@@ -284,6 +292,9 @@ class CampaignAndRequestIntake:
         misfit = jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl)
         if problem := misfit or self._admission_rule_violation(new_file, jdl):
             return problem
+        # the ends of grouped tasks are in files
+        alone = {name: replace(settings, temporal_grouping=False) for name, settings in by_api.items()}
+        jdl = replace(jdl, clusters={**jdl.clusters, **alone})
         is_test = jdl.type is CampaignType.TEST
         return Campaign(
             number=0,

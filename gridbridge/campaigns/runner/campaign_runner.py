@@ -86,7 +86,7 @@ class CampaignRunnerCycle:
         self.database = lead.open_state() if lead else StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._notifier = CampaignNotifier(self.database, policy.notifications, clock)
-        campaigns = CampaignRows(self.database)
+        self._campaigns = campaigns = CampaignRows(self.database)
         require_unchanged_site_name(policy.site.cluster, campaigns, is_dry=is_dry)
         self._predictions = predictions = CampaignStatisticsRows(self.database)
         self._forecasts = CampaignCompletionForecasts(campaigns, predictions, clock, policy.runner.interval_s)
@@ -102,18 +102,16 @@ class CampaignRunnerCycle:
             checkpoints=None if is_dry else self._checkpoints,
             records=None if is_dry else self._records,
         )
-        observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
-        self._campaigns = campaigns
         self._actions = CampaignPlanExecutor(
             self.database,
-            observations,
+            CycleStatisticsRecorder(self.database),
             clock,
             policy.failures,
-            most=most,
+            most=policy.runner.max_tasks,
             ownerless=self._delete_array_without_owner,
             remote_clusters={name for name, cluster in policy.clusters.items() if cluster.ssh},
             programs=programs,
-            unmeasured={name for name, section in policy.clusters.items() if not OF_KIND[section.kind].accounts_memory},
+            unmeasured=_clusters_whose_usage_is_in_files(policy),
         )
         self._publication = CampaignPublisher(self.database, campaigns, self._forecasts, clock)
         self._intake = CampaignAndRequestIntake(
@@ -123,6 +121,7 @@ class CampaignRunnerCycle:
             notifications=policy.notifications,
             limits=policy.runner,
             begin=self._publication.mark_campaigns_before_change,
+            by_api=[name for name, cluster in policy.clusters.items() if cluster.api],
         )
         self._showing = EventAndCapacityPublisher(policy, self.database, clock)
         if not is_dry:
@@ -352,3 +351,9 @@ def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
     return campaign_cycle_planning.describe_campaign_cycle_plan(
         campaign_cycle_planning.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )
+
+
+def _clusters_whose_usage_is_in_files(policy: Policy) -> set[str]:
+    """Return the clusters without memory in the accounting, except clusters by api, whose files can't be read."""
+    names = ((name, section.api or OF_KIND[section.kind].accounts_memory) for name, section in policy.clusters.items())
+    return {name for name, has_no_files in names if not has_no_files}

@@ -39,8 +39,8 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
             judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
             yield from judge(name, cell, facts.name)
     for key in facts.keys:
-        item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
-        hint = f"until the key works, jobs of {key.person} for this cluster wait, or come home when refused"
+        item, right = f"{key.cluster}: {key.means} of {key.person}", f"logs in to account {key.account}"
+        hint = f"until the {key.means} works, jobs of {key.person} for this cluster wait, or come home when refused"
         yield (
             CheckFinding.warning_finding(item, key.trouble, right, hint=hint)
             if key.trouble

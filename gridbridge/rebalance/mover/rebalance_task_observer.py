@@ -315,7 +315,8 @@ class TransferredTaskReader:
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
-        owner = cluster.users.user_of_remote_account(row.owner, transfer.remote) if cluster.ssh else row.owner
+        is_foreign = cluster.has_own_accounts_and_files
+        owner = cluster.users.user_of_remote_account(row.owner, transfer.remote) if is_foreign else row.owner
         return row if owner == transfer.owner else None
 
     def _why_task_unmovable(

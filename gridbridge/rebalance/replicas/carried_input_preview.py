@@ -20,6 +20,9 @@ def describe_inputs_at_clusters(
     """Yield a line about each cluster; `files` have different checksums. No file is copied."""
     by_digest = {file.digest: file for file in files}
     for name in sorted(policy.clusters.keys() & {*clusters}):
+        if policy.clusters[name].api:
+            yield f"inputs at {name}: a cluster by api, to which no files are carried"
+            continue
         if not policy.clusters[name].ssh:
             yield f"inputs at {name}: the cluster sees the files, so none is copied"
             continue

@@ -88,7 +88,7 @@ def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) ->
     owner, account = load_submit_adapter(where).query_owner_and_account(where, str(transfer.remote_id))
     if not owner:
         raise RemoteJobGone(f"{transfer.remote} does not list job {transfer.remote_id} any more: the job has ended")
-    mine = where.login.user if where.login else me
+    mine = where.account_of_user(me)
     if (owner, account) != (mine, transfer.transfer):
         raise RemoteJobActNotDone(
             f"job {transfer.remote_id} at {transfer.remote}: owned by {owner}, account {account!r};"

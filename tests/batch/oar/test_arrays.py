@@ -1,10 +1,8 @@
 """Tests of OAR's arrays, each of whose tasks is a job, and of deleting jobs."""
 
-from types import ModuleType
-
 import pytest
 
-from gridbridge.batch.oar import oar_command_line_builders, status, submit
+from gridbridge.batch.oar import oar_command_line_builders, oar_programs, status, submit
 from gridbridge.batch.oar.oar_command_line_builders import Argv
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import OarServerAccessSettings
@@ -26,15 +24,13 @@ def task(job: int, array: int, **other: object) -> dict[str, object]:
 
 
 class Frontend:
-    """OAR's programs in an adapter's module; oardel finds jobs in `ended` already deleted."""
+    """OAR's programs; oardel finds jobs in `ended` already deleted."""
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: Job, scripts: str = "", ended: str = ""
-    ) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *jobs: Job, scripts: str = "", ended: str = "") -> None:
         self.jobs, self.scripts, self.ended = jobs, scripts, ended
         self.copies: tuple[Job, ...] = ()  # resubmitted jobs
         self.argvs: list[Argv] = []
-        monkeypatch.setattr(adapter, "run_client", self._run)
+        monkeypatch.setattr(oar_programs, "run_client", self._run)
 
     @property
     def deleted(self) -> list[str]:
@@ -66,7 +62,7 @@ def test_a_lost_array_is_found_if_its_script_arrived(
     monkeypatch: pytest.MonkeyPatch, scripts: str, found: str, others: list[str]
 ) -> None:
     held = [task(job, array, state="Hold") for array in (20, 30) for job in (array, array + 1)]
-    Frontend(monkeypatch, submit, *held, scripts=scripts)
+    Frontend(monkeypatch, *held, scripts=scripts)
 
     assert submit.find_held_job(SERVER, NAME, "al_gamma") == found
     assert submit.find_duplicate_arrays(SERVER, NAME, "al_gamma", found) == others
@@ -84,7 +80,7 @@ def test_an_arrays_owner_is_known_while_one_task_lives(
     monkeypatch: pytest.MonkeyPatch, states: tuple[str, str], expected: tuple[str, str]
 ) -> None:
     """The array's id is the job id of its first task, which may have ended."""
-    Frontend(monkeypatch, submit, *(task(20 + place, 20, state=state) for place, state in enumerate(states)))
+    Frontend(monkeypatch, *(task(20 + place, 20, state=state) for place, state in enumerate(states)))
 
     assert submit.query_owner_and_account(SERVER, "20") == expected
 
@@ -92,7 +88,7 @@ def test_an_arrays_owner_is_known_while_one_task_lives(
 def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     over = {"state": "Terminated", "exit_code": 256, "startTime": 5, "stopTime": 9}
     other = task(40, 40, name="gc.alpha.12.1", **over)
-    frontend = Frontend(monkeypatch, status, task(20, 20, **over), task(21, 20, state="Running"), other)
+    frontend = Frontend(monkeypatch, task(20, 20, **over), task(21, 20, state="Running"), other)
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, 3)),
         ArrayEndQuery(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
@@ -107,7 +103,7 @@ def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_query_for_ends_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    frontend = Frontend(monkeypatch, status)
+    frontend = Frontend(monkeypatch)
     many = status.ENDS_AT_ONCE + 1
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, many)),
@@ -127,7 +123,7 @@ OWNER = ("al_gamma", "gb.alpha.12.0.1")
 
 
 def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    frontend = Frontend(monkeypatch, submit, ENDED)
+    frontend = Frontend(monkeypatch, ENDED)
     submit.delete_job(SERVER, "13")
 
     assert (frontend.deleted, len(frontend.argvs)) == (["13"], 1)
@@ -137,7 +133,7 @@ def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) ->
 def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
     monkeypatch: pytest.MonkeyPatch, copies: tuple[Job, ...], owner: tuple[str, str], deleted: list[str]
 ) -> None:
-    frontend = Frontend(monkeypatch, submit, ENDED, ended="13")
+    frontend = Frontend(monkeypatch, ENDED, ended="13")
     frontend.copies = copies
     found = submit.query_owner_and_account(SERVER, "13")
     submit.delete_job(SERVER, "13")
@@ -146,16 +142,16 @@ def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
 
 
 def test_resubmitted_jobs_are_queried_by_name_and_owner() -> None:
-    assert oar_command_line_builders.show_jobs_by_name_argv(
-        SERVER, "gb.alpha.12.0.1", "o'x", oar_command_line_builders.LIVE_COPY
-    )[-1] == (
+    assert oar_command_line_builders.jobs_by_name_condition(
+        "gb.alpha.12.0.1", "o'x", oar_command_line_builders.LIVE_COPY
+    ) == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
 
 
 def test_live_tasks_of_several_arrays_are_one_query() -> None:
-    assert oar_command_line_builders.show_live_array_tasks_argv(SERVER, "7", "12")[-1] == (
+    assert oar_command_line_builders.live_array_tasks_condition("7", "12") == (
         "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
     )
 
@@ -184,7 +180,7 @@ JOBS = [
 def test_only_live_tasks_at_the_given_indices_are_deleted(
     monkeypatch: pytest.MonkeyPatch, jobs: list[Job], places: str, deletions: list[Argv]
 ) -> None:
-    frontend = Frontend(monkeypatch, submit, *jobs)
+    frontend = Frontend(monkeypatch, *jobs)
     submit.delete_array_tasks(SERVER, "40", CAMPAIGN, places)
 
     assert [(*argv[4:6], *argv[argv.index(OARDEL) + 1 :]) for argv in frontend.argvs[1:]] == deletions

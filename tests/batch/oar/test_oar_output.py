@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from gridbridge.batch.oar import oar_output_parser, status
+from gridbridge.batch.oar import oar_output_parser, oar_programs, status
 from gridbridge.batch.oar.oar_command_line_builders import BREAK, WHOLE
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
 from gridbridge.errors import ParseError
@@ -23,7 +23,7 @@ RESUBMITTED = ("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY")
 def say(monkeypatch: pytest.MonkeyPatch, output: bytes, error: bytes = b"") -> None:
     """Let OAR's programs print this."""
     done = CompletedProgram(argv=("oarstat",), status=0, stdout=output, stderr=error)
-    monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
+    monkeypatch.setattr(oar_programs, "run_client", lambda *_, **__: done)
 
 
 def shown(*events: str, **values: object) -> dict[str, object]:
@@ -358,8 +358,9 @@ def test_a_truncated_combined_answer_is_refused(cut: bytes) -> None:
 
 
 def test_property_names_of_all_resources_are_returned() -> None:
-    answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
+    needed: dict[str, object] = {"resource_id": 1, "network_address": "n1", "state": "Alive", "type": "default"}
+    resources = [oar_output_parser.OarResource(needed | more) for more in ({"MemNode": 1}, {"gpu": None})]
 
-    assert oar_output_parser.parse_oar_property_names(answer) == {"memnode", "type", "gpu"}
+    assert oar_output_parser.oar_property_names(resources) == {*needed, "memnode", "gpu"}
     with pytest.raises(ParseError, match="no resource"):
-        oar_output_parser.parse_oar_property_names(b"")
+        oar_output_parser.oar_property_names([])

@@ -46,7 +46,12 @@ class IntakeSite(CampaignSite):
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         rules = lambda: self.rules  # noqa: E731 - tests set them later
-        known = {"limits": self.limits, "watched": self._clocks, "notifications": self.notifications}
+        known = {
+            "limits": self.limits,
+            "watched": self._clocks,
+            "notifications": self.notifications,
+            "by_api": ("gamma",),
+        }
         self.intake = CampaignAndRequestIntake(self.database, clusters, self.clock, *places, rules, **known)  # type: ignore[arg-type]
         return self
 
