@@ -86,18 +86,6 @@ class PredecessorRows:
         dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
         self._release_tasks_of_campaigns(dependents, predecessor, succeeded)
 
-    def _release_tasks_of_campaigns(
-        self, dependents: Collection[int], predecessor: int, succeeded: Iterable[int]
-    ) -> None:
-        for part in _group_into_ranges(sorted(succeeded)) if dependents else ():
-            for campaign in dependents:
-                rows = self._database.rows(_AROUND, campaign=campaign, low=part.start, high=part.stop - 1)
-                before = tuple(waiting_range_of_row(dict(row)) for row in rows)
-                after = release_tasks_from_predecessor(before, predecessor, (part,))
-                if before != after:
-                    self._campaigns.remove_unsent_tasks(campaign, before)
-                    self._campaigns.add_unsent_tasks(campaign, *after)
-
     def release_tasks_with_carried_inputs(
         self, predecessor: int, succeeded: Iterable[int], remote_clusters: Container[str]
     ) -> None:
@@ -114,10 +102,10 @@ class PredecessorRows:
 
     def clusters_of_unbrought_inputs(self, campaign: int, tasks: Iterable[int]) -> dict[int, frozenset[str]]:
         """Return, by task, the clusters with outputs of the same tasks of predecessors that are not at home yet."""
-        clusters: dict[int, frozenset[str]] = {}
-        for part in _group_into_ranges(sorted(tasks)):
-            of = {"of": campaign, "low": part.start, "high": part.stop - 1}
-            for row in self._database.rows(_UNBROUGHT_OF_PREDECESSORS, **of):
+        numbers, clusters = frozenset(tasks), dict[int, frozenset[str]]()
+        rows = self._database.rows(_UNBROUGHT_OF_PREDECESSORS, of=campaign, low=min(numbers), high=max(numbers))
+        for row in rows:
+            if row["task"] in numbers:
                 clusters[row["task"]] = clusters.get(row["task"], frozenset()) | {row["cluster"]}
         return clusters
 
@@ -160,6 +148,18 @@ class PredecessorRows:
 
     def remove_predecessors(self, campaign: int) -> None:
         self._database.execute(delete(PREDECESSORS).where(PREDECESSORS.c.campaign == campaign))
+
+    def _release_tasks_of_campaigns(
+        self, dependents: Collection[int], predecessor: int, succeeded: Iterable[int]
+    ) -> None:
+        for part in _group_into_ranges(sorted(succeeded)) if dependents else ():
+            for campaign in dependents:
+                rows = self._database.rows(_AROUND, campaign=campaign, low=part.start, high=part.stop - 1)
+                before = tuple(waiting_range_of_row(dict(row)) for row in rows)
+                after = release_tasks_from_predecessor(before, predecessor, (part,))
+                if before != after:
+                    self._campaigns.remove_unsent_tasks(campaign, before)
+                    self._campaigns.add_unsent_tasks(campaign, *after)
 
     def _progress_of(self, numbers: Select[tuple[int]]) -> dict[int, PredecessorProgress]:
         of = (CAMPAIGNS.c.number.in_(numbers),)
