@@ -19,7 +19,7 @@ HOST = """
 mkdir -p /mnt/{0}/home/published && cat >/mnt/{0}/start <<'END'
 hostname {0} && mount --bind /var/lib/gridbridge/published /mnt/{0}/home/published &&
 mount --rbind /mnt/{0}/home /var/lib/gridbridge && {2}
-exec unshare --user --map-user=$1 --map-group=$2 -- {1}/gridbridge-runner --loop
+exec unshare --user --map-user=$1 --map-group=$2 -- {1}/gridbridge-{3}
 END
 unshare --user --map-root-user --mount --uts sh /mnt/{0}/start $(id -u) $(id -g) >>/mnt/{0}/log 2>&1 &
 echo $! >/mnt/{0}/pid
@@ -30,7 +30,11 @@ SENDS = "pgrep -f '[s]end-arrays'"
 
 class TwoMasters(Campaigns):
     def start(self, host: str, also: str = "") -> None:
-        self.sh(HOST.format(host, BIN, also))
+        self.sh(HOST.format(host, BIN, also, "runner --loop"))
+
+    def status_of(self, host: str, program: str, also: str = "") -> str:
+        """Run a program on a host to its end; return its exit status."""
+        return self.sh(f"{HOST.format(host, BIN, also, program)} wait $!; echo $?").strip()
 
     def signal(self, host: str, name: str) -> None:
         self.sh(f"kill -{name} $(cat /mnt/{host}/pid)")
@@ -94,16 +98,19 @@ def test_each_task_runs_once_although_leaders_die_and_hang_while_they_send(maste
     assert max(took_s) < MOST_S
 
 
-def test_a_master_that_does_not_share_the_ledger_is_refused(masters: TwoMasters) -> None:
+def test_a_program_ends_if_another_master_leads_or_the_ledger_is_not_shared(masters: TwoMasters) -> None:
+    """Cron runs a program once. A copy of the ledger is not the ledger."""
     masters.start("a")
     masters.until_logged("a", "leads")
-    masters.start("b", ELSEWHERE)
-    masters.until("grep -q 'expected a filesystem' /mnt/b/log")
-    told = masters.sh("cat /mnt/b/log")
+    statuses = [masters.status_of("b", program) for program in ("runner", "nikita")]
+    statuses.append(masters.status_of("b", "runner --loop", ELSEWHERE))
+    unshared = masters.sh("tail -n 1 /mnt/b/log")
     masters.sh("cp -a /var/lib/gridbridge-ledger/. /mnt/ledger/")
-    masters.sh(f"{HOST.format('b', BIN, ELSEWHERE)} wait $!; [ $? = 3 ]")
+    statuses.append(masters.status_of("b", "runner --loop", ELSEWHERE))
 
-    assert told.endswith(
+    assert statuses == ["1", "0", "3", "3"]
+    assert "another master leads: a" in masters.sh("cat /mnt/b/log")
+    assert unshared.endswith(
         "gridbridge-runner: /var/lib/gridbridge-ledger: this is not the folder that the master of term 1 used;"
         " expected a filesystem that all masters share\n"
     )

@@ -21,7 +21,7 @@ MOST_S = 30.0  # of a takeover
 SHARED, OWN, RAN = "/home/.masters", "/var/tmp/master", "/home/alice/takeovers"
 RULES = "/var/lib/postgresql/gridlab/pg_hba.conf"
 SITE = (  # the ends of tasks come from the clusters' accounting, not by the spool, which is alpha's
-    f'0,/^cluster = .*/s||&\\nstate = \\"postgresql://gridbridge@{DATABASE}/masters\\"\\nmaster_lease_s = 4|;'
+    f'0,/^cluster = .*/s||&\\nstate = \\"postgresql://gridbridge@{DATABASE}/masters\\"\\nmaster_lease_s = 3|;'
     " /^spool_shared/d; /^push = /d; /^.runner.$/,/^.metascheduler.$/s/^#interval_s = .*/interval_s = 5/"
 )
 FILES = f"""
@@ -51,7 +51,7 @@ setsid sh -c 'echo $$ >{OWN}/pid; exec {INSIDE} {AS_SERVICE} {PROGRAM} --loop' >
 CLEAN = f"kill -KILL $(cat {OWN}/pid) $(cat {OWN}/mounts); rm -rf {OWN}; :"
 SENDS = "pgrep -f '[g]ridbridge-as-user.* send-arrays' >/dev/null"
 AS_POSTGRES = "cd / && runuser -u postgres -- psql -q"
-RUN = f"sh -c 'echo $CIGRI_JOB_ID >>{RAN}/$CIGRI_CLUSTER; sleep 1'"
+RUN = "sh -c 'echo $CIGRI_JOB_ID >>ran.$CIGRI_CLUSTER; sleep 1'"
 
 
 class Masters:
@@ -89,7 +89,14 @@ class Masters:
         self.leader, self.other = self.other, self.leader
 
     def submit(self, tasks: int) -> None:
-        jdl = {"name": "once", "exec_file": RUN, "nb_jobs": tasks, "walltime": "0:10", "type": "normal"}
+        jdl = {
+            "name": "once",
+            "exec_file": RUN,
+            "exec_directory": RAN,
+            "nb_jobs": tasks,
+            "walltime": "0:10",
+            "type": "normal",
+        }
         argv = f"{INSIDE} runuser -u alice -- /opt/gridbridge/bin/gridsub -"
         clusters = {"clusters": {"alpha": {}, "beta": {}}}
         done = self.grid.on(
@@ -102,7 +109,7 @@ class Masters:
         return campaign["state"], campaign["ended"], campaign["failed"]
 
     def runs(self) -> list[str]:
-        return sorted(self.grid.sh(HOSTS[0], f"cat {RAN}/*").split())
+        return sorted(self.grid.sh(HOSTS[0], f"cat {RAN}/ran.*").split())
 
 
 @pytest.fixture
