@@ -26,7 +26,7 @@ ANSWER = "/opt/answer"  # where a step's answer goes
 VICTIM = sandbox.CELLS / "victim"  # for fake_cell: whom the how-manieth client kills, and when
 COUNT = sandbox.CELLS / "count"  # a line a client
 BEGINS, ENDS = "begins", "ends"
-CHILD_LIMIT_S = 30
+CHILD_LIMIT_S = 120
 VERIFIED = r', "true\n", '  # the script, in memory, of a request that is only verified
 
 Act = Callable[[], object]
