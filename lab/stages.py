@@ -55,6 +55,9 @@ class Stage(Protocol):
     person: str
     other: str
     directory: str  # where tasks run
+    files: str  # the folder of the files that tasks read, and of their results
+    read_words: str  # who sees these files
+    their_files: str  # what gamma's tasks read
     cut_words: str  # what is told when gamma goes
     late: str  # what to tell of a campaign that goes on
     next: str  # what to tell at the end
@@ -97,6 +100,9 @@ class LabStage:
     """The lab: Grid Engine's alpha and beta, OAR's gamma."""
 
     person, other, directory, next = "alice", "bob", "~", LAB_NEXT
+    files = "/home/alice/demo"
+    read_words = "alpha and beta see the files, gamma gets copies before its tasks start"
+    their_files = "the files copied there"
     cut_words = "gamma can't be reached any more"
     late = "`gridstat {number}` shows the others"
 
@@ -149,6 +155,9 @@ class FoldersStage:
     """Three embedded clusters, all one's own (docs/how-to/embedded.md)."""
 
     other, directory, next = "somebody", FOLDERS, FOLDERS_NEXT
+    files = f"{FOLDERS}/demo"
+    read_words = "all three clusters see the files"
+    their_files = "their files"
     cut_words = "gamma answers no more: its database hangs"
     late = "the others are gone with the clusters"
 

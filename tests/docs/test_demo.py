@@ -34,6 +34,7 @@ def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> N
     assert len(took_s) == 2
     assert sum(map(int, took_s)) < LIMIT_S
     assert "beta shows it suspended" in done.stdout
+    assert "\n300 results are home in /mnt/demo/results\n" in done.stdout
     assert "\n300 tasks, 0 wrong, " in done.stdout
     picture = re.search("^when which of them ended where: (.*)$", done.stdout, re.MULTILINE)
     assert picture
