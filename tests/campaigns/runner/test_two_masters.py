@@ -13,7 +13,9 @@ pytestmark = [pytest.mark.apart, pytest.mark.root]
 
 LEASE_S = 3
 MOST_S = 30  # of a takeover
-MASTERS = f'/^cluster = "alpha"/s|$|\\nstate = "{{}}"\\nmaster_lease_s = {LEASE_S}|'
+MASTERS = (
+    f'/^cluster = "alpha"/s|$|\\nstate = "{{}}"\\nmaster_lease_s = {LEASE_S}|; s|^interval_s = 5|&\\ngroup_below_s = 0|'
+)
 # A host has the folders of the other hosts, and a name, locks and logs of its own.
 HOST = """
 mkdir -p /mnt/{0}/home/published && cat >/mnt/{0}/start <<'END'

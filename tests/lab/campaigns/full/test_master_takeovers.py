@@ -22,7 +22,8 @@ SHARED, OWN, RAN = "/home/.masters", "/var/tmp/master", "/home/alice/takeovers"
 RULES = "/var/lib/postgresql/gridlab/pg_hba.conf"
 SITE = (  # the ends of tasks come from the clusters' accounting, not by the spool, which is alpha's
     f'0,/^cluster = .*/s||&\\nstate = \\"postgresql://gridbridge@{DATABASE}/masters\\"\\nmaster_lease_s = 3|;'
-    " /^spool_shared/d; /^push = /d; /^.runner.$/,/^.metascheduler.$/s/^#interval_s = .*/interval_s = 5/"
+    " /^spool_shared/d; /^push = /d;"
+    " /^.runner.$/,/^.metascheduler.$/s/^#interval_s = .*/interval_s = 5\\ngroup_below_s = 0/"
 )
 FILES = f"""
 rm -rf {SHARED} && mkdir -p {SHARED}/etc && install -d -m 700 {SHARED}/ledger
@@ -51,7 +52,7 @@ setsid sh -c 'echo $$ >{OWN}/pid; exec {INSIDE} {AS_SERVICE} {PROGRAM} --loop' >
 CLEAN = f"kill -KILL $(cat {OWN}/pid) $(cat {OWN}/mounts); rm -rf {OWN}; :"
 SENDS = "pgrep -f '[g]ridbridge-as-user.* send-arrays' >/dev/null"
 AS_POSTGRES = "cd / && runuser -u postgres -- psql -q"
-RUN = "sh -c 'echo $CIGRI_JOB_ID >>ran.$CIGRI_CLUSTER; sleep 1'"
+RUN = "sh -c 'echo $CIGRI_JOB_ID >>ran.$CIGRI_CLUSTER; sleep 3'"
 
 
 class Masters:
