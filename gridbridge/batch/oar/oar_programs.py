@@ -9,7 +9,7 @@ from gridbridge.shell.program_runs import ANSWER_BYTES, LIST_BYTES, CompletedPro
 
 TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Protocol
 
     from gridbridge.batch.oar.oar_output_parser import OarJob, OarResource, OarStatus
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         """Requests to an OAR server, as one account; every method may raise CommandFailed, queries also ParseError."""
 
         host: str  # where the requests go, for people
+        MOST_ENDS: int  # maximal number of ended tasks in one query
 
         def explain_request_refusal(self, spec: JobSpec) -> str:
             """Return why this way to the server can't submit a job; empty if it can."""
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
         def find_jobs(self, condition: str) -> "list[OarJob]":
             """Return the jobs that meet an SQL condition on table `jobs`, by job id."""
+
+        def find_live_tasks(self, arrays: Sequence[str]) -> "list[OarJob]":
+            """Return the tasks of arrays that have not ended."""
 
         def show_job(self, job: str) -> "list[OarJob]":
             """Return a job, even an ended job; empty if the job does not exist."""
@@ -84,6 +88,8 @@ def oar_frontend(server: OarServerAccessSettings) -> "OarFrontend":
 
 
 class OarPrograms:
+    MOST_ENDS = 300  # each task takes oarstat 16 ms
+
     def __init__(self, server: OarServerAccessSettings) -> None:
         self._server = server
         self.host = server.login.host if server.login else "this host"
@@ -102,6 +108,9 @@ class OarPrograms:
 
     def find_jobs(self, condition: str) -> "list[OarJob]":
         return self._query_jobs(oar_command_line_builders.show_jobs_by_sql_argv(self._server, condition))
+
+    def find_live_tasks(self, arrays: "Sequence[str]") -> "list[OarJob]":
+        return self.find_jobs(oar_command_line_builders.live_array_tasks_condition(*arrays))
 
     def show_job(self, job: str) -> "list[OarJob]":
         return self._query_jobs(oar_command_line_builders.show_job_argv(self._server, job))

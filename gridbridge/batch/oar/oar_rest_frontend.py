@@ -28,7 +28,7 @@ Row = Mapping[str, object]  # a row of OAR's database, by column
 FOLDER = "/media/~/.gridbridge"  # where far.sh, too, stores the files of jobs
 FORCED_FOLDER = "/media/force/~/.gridbridge"  # replaces an existing file
 NOT_BEGUN = 75  # exit status for a submission that failed before oarsub ran, as of far.sh
-KILLED_BEFORE = 6
+KILLED_BEFORE, MISSING = 6, 404  # exit status of oardel; HTTP status
 UNSAFE = '"$`\\'  # characters that the interface's shell would interpret
 WHOLE = "gb_whole"  # column of the constant row
 NO_RESOURCES = (*IDLE_STATES, HELD)  # states of jobs without resources
@@ -58,6 +58,8 @@ WAITING = (
 
 
 class OarRestFrontend:
+    MOST_ENDS = PORTION
+
     def __init__(self, server: OarServerAccessSettings) -> None:
         self._server = server
         self.host = urlsplit(server.api).netloc
@@ -119,21 +121,27 @@ class OarRestFrontend:
 
     def _is_whole(self, name: str) -> bool:
         answer = self._send("GET", f"{FOLDER}/{name}")
-        size, _, content = answer.content.partition(b"\n")
-        return answer.is_success and size == b"#%d" % len(content)
+        if answer.status == MISSING:
+            return False
+        size, _, content = answer.require_success().content.partition(b"\n")
+        return size == b"#%d" % len(content)
 
     def find_jobs(self, condition: str) -> list[OarJob]:
         """Return jobs with their events, which the same query reads: an ended job's events are complete."""
         jobs: dict[int, Row] = {}
         events, assigned = defaultdict[int, list[Row]](list), defaultdict[int, list[Row]](list)
         for row in self._select(_jobs_and_events_query(condition), "job_id"):
-            jobs[number := int(str(row["job_id"]))] = row
+            jobs[number := _number(row, "job_id")] = row
             events[number] += [row] if row["event_id"] is not None else []
         started = (job for job, row in jobs.items() if row["state"] not in NO_RESOURCES)
         for condition_on_ids in _conditions_on_ids("jobs.job_id", started):
             for row in self._select(ASSIGNED + condition_on_ids, "job_id"):
-                assigned[int(str(row["job_id"]))].append(row)
+                assigned[_number(row, "job_id")].append(row)
         return [_oar_job(jobs[job], events[job], assigned[job]) for job in sorted(jobs)]
+
+    def find_live_tasks(self, arrays: Sequence[str]) -> list[OarJob]:
+        conditions = (oar_command_line_builders.live_array_tasks_condition(*portion) for portion in _portions(arrays))
+        return [job for condition in conditions for job in self.find_jobs(condition)]
 
     def show_job(self, job: str) -> list[OarJob]:
         return self.find_jobs(f"job_id = {int(job)}")
@@ -142,13 +150,11 @@ class OarRestFrontend:
         return self.show_job(job), {}
 
     def query_status(self, job_ids: Collection[int], uncounted: Collection[int]) -> OarStatus:
-        wanted = (
-            oar_command_line_builders.live_array_tasks_condition(*map(str, ids)) for ids in _portions(sorted(job_ids))
-        )
-        by_id = {job.id: job for condition in (*wanted, OURS) for job in self.find_jobs(condition)}
+        wanted = self.find_live_tasks([*map(str, sorted(job_ids))])
+        by_id = {job.id: job for job in (*wanted, *self.find_jobs(OURS))}
         jobs = sorted(by_id.values(), key=lambda job: int(job.id))
         resources, yielding = self._resources_and_yielding_jobs()
-        waiting = ((int(str(row["array_id"])), int(str(row["waiting"]))) for row in self._select(WAITING, "array_id"))
+        waiting = ((_number(row, "array_id"), _number(row, "waiting")) for row in self._select(WAITING, "array_id"))
         pending = sum(count for array, count in waiting if array not in uncounted)
         return OarStatus(resources=resources, jobs=jobs, pending=min(pending, MOST_LINES), yielding=yielding)
 
@@ -212,13 +218,12 @@ class OarRestFrontend:
         """Remove at most PORTION files, older than a day, of ended jobs: nothing else removes what never started."""
         with suppress(GridbridgeError, ValueError, KeyError, TypeError):
             table = self._send("GET", "/media/ls/~/.gridbridge").require_success().json_table()
-            latest = int(str(table["api_timestamp"])) - DAY_S
-            items = [item for item in _require_rows(table["items"]) if int(str(item["mtime"])) < latest]
+            latest = _number(table, "api_timestamp") - DAY_S
+            items = [item for item in _require_rows(table["items"]) if _number(item, "mtime") < latest]
             parts = (str(item["name"]).split(".") for item in items)
             old = {int(words[1]): words[0] for words in parts if len(words) == 2 and words[1].isdecimal()}
             for numbers in [*_portions(sorted(old))][:1]:
-                live = oar_command_line_builders.live_array_tasks_condition(*map(str, numbers))
-                living = {int(job.array) for job in self.find_jobs(live)}
+                living = {int(job.array) for job in self.find_live_tasks([*map(str, numbers)])}
                 names = [f"{old[number]}.{number}" for number in numbers if number not in living]
                 self._remove_files([*names, *(f"{name}.begun" for name in names if name.startswith("array."))])
 
@@ -312,7 +317,7 @@ def _jobs_and_events_query(condition: str) -> str:
 
 
 def _oar_job(row: Row, events: list[Row], assigned: list[Row]) -> OarJob:
-    assigned = sorted(assigned, key=lambda resource: int(str(resource["resource_id"])))
+    assigned = sorted(assigned, key=lambda resource: _number(resource, "resource_id"))
     return OarJob(
         {
             "Job_Id": row["job_id"],
@@ -334,6 +339,13 @@ def _oar_job(row: Row, events: list[Row], assigned: list[Row]) -> OarJob:
             "events": events,
         }
     )
+
+
+def _number(row: Row, column: str) -> int:
+    try:
+        return int(str(row[column]))
+    except (KeyError, ValueError) as error:
+        raise ParseError(f"OAR's REST interface: {column} is no number") from error
 
 
 def _require_rows(items: object) -> list[dict[str, object]]:

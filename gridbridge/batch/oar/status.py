@@ -35,7 +35,6 @@ from gridbridge.shell import ssh
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # name that stands for all queues of OAR
 OURS = f"{PREFIX}."
-ENDS_AT_ONCE = 300  # maximal number of tasks in one query; each task takes 16 ms
 UNABLE = 200  # exit status of a job's wrapper that can't start the user's script
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
@@ -133,8 +132,10 @@ def query_array_ends(
     server: OarServerAccessSettings, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return how array tasks ended: {account string of the array: {task index: end}}."""
-    conditions = map(oar_command_line_builders.ended_array_tasks_condition, _portions_of_array_tasks(arrays))
-    jobs = [job for condition in conditions for job in oar_frontend(server).find_jobs(condition)]
+    frontend = oar_frontend(server)
+    portions = _portions_of_array_tasks(arrays, frontend.MOST_ENDS)
+    conditions = map(oar_command_line_builders.ended_array_tasks_condition, portions)
+    jobs = [job for condition in conditions for job in frontend.find_jobs(condition)]
     return {
         array.account: {
             job.place: _job_end_with_usage(job) or DELETED_BEFORE
@@ -145,17 +146,17 @@ def query_array_ends(
     }
 
 
-def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+def _portions_of_array_tasks(arrays: Iterable[ArrayEndQuery], most: int) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
     pairs = [(array.job_id, index) for array in arrays for index in array.places]
-    for begin in range(0, len(pairs), ENDS_AT_ONCE):
-        by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
+    for begin in range(0, len(pairs), most):
+        by_array = groupby(pairs[begin : begin + most], key=itemgetter(0))
         yield [(array, tuple(index for _, index in group)) for array, group in by_array]
 
 
 def query_begun_indices(server: OarServerAccessSettings, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of each array's waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
-    for job in oar_frontend(server).find_jobs(oar_command_line_builders.live_array_tasks_condition(*map(str, arrays))):
+    for job in oar_frontend(server).find_live_tasks([*map(str, arrays)]):
         if arrays.get(int(job.array)) == job.account and not job.has_ended:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}

@@ -179,7 +179,7 @@ def release_array_tasks(server: OarServerAccessSettings, array: str, indices: tu
 
 
 def _query_live_array_tasks(server: OarServerAccessSettings, *arrays: str) -> "list[OarJob]":
-    jobs = oar_frontend(server).find_jobs(oar_command_line_builders.live_array_tasks_condition(*arrays))
+    jobs = oar_frontend(server).find_live_tasks(arrays)
     return [job for job in jobs if not job.has_ended]
 
 

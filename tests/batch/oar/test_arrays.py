@@ -104,7 +104,7 @@ def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_query_for_ends_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     frontend = Frontend(monkeypatch)
-    many = status.ENDS_AT_ONCE + 1
+    many = oar_programs.OarPrograms.MOST_ENDS + 1
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, many)),
         ArrayEndQuery(job_id=4000, account="gc.alpha.12.4", places=(7, 900)),
@@ -112,7 +112,7 @@ def test_a_query_for_ends_has_a_limited_number_of_tasks(monkeypatch: pytest.Monk
     status.query_array_ends(SERVER, arrays)
 
     first, second = (argv[-1] for argv in frontend.argvs)
-    assert first.count(",") == status.ENDS_AT_ONCE
+    assert first.count(",") == oar_programs.OarPrograms.MOST_ENDS
     assert "array_id = 4000" not in first
     assert second.startswith("(array_id = 4000 AND array_index IN (7, 900)) AND ")
 

@@ -18,6 +18,7 @@ from gridbridge.batch.oar.oar_rest_frontend import OarRestFrontend
 from gridbridge.batch.oar.oar_rest_requests import BYTES, OarRestLogin
 from gridbridge.errors import CommandFailed, GridbridgeError, HostNotReached, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import OarServerAccessSettings
 
 PASSWORD = "not-for-logs"
@@ -209,6 +210,21 @@ def test_an_incomplete_answer_never_means_that_no_job_exists(
             query(interface.access(), "7")
     with pytest.raises((CommandFailed, ParseError)):
         status.query_cluster_snapshot(interface.access(), "gamma", (7,))
+
+
+def test_each_query_fits_the_longest_address_that_apache_takes(interface: Interface) -> None:
+    interface.answers = {
+        "": in_json(200, items=[HELD | {"state": "Running", "resource_id": 1, "network_address": "n1"}])
+    }
+    many = {9_000_000 + 2 * number: SPEC.transfer for number in range(250)}
+    status.query_array_ends(
+        interface.access(), [ArrayEndQuery(job_id=job, account=name, places=(99_999,)) for job, name in many.items()]
+    )
+    status.query_begun_indices(interface.access(), many)
+    conditions = [*oar_rest_frontend._conditions_on_ids("jobs.job_id", many)]
+
+    assert len(interface.requests) > 2 * 250 // oar_rest_frontend.PORTION
+    assert max(len(text) for text in (*interface.requests, *conditions)) < 8190 - len(oar_rest_frontend.ASSIGNED) * 3
 
 
 def test_one_constant_row_means_that_no_job_exists(interface: Interface) -> None:
