@@ -28,6 +28,7 @@ from gridbridge.model.config_key_descriptions import (
     config_key_description,
 )
 from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection
+from gridbridge.model.job_request import is_home_only_resource
 from gridbridge.model.rebalance.rebalance_section import StorageAreaKind, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import (
@@ -45,12 +46,13 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
+MAPPABLE_NAMES = st.from_regex(NAME, fullmatch=True).filter(lambda name: not is_home_only_resource(name))
 TEXTS = {
     transfer_config_sections.AMOUNT_FORMAT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
     ANY_TEXT.right: st.from_regex(r"[ -~]{0,20}", fullmatch=True),
-    transfer_config_sections.MAPPING_RULE_NAME_FORMAT.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.MAPPING_RULE_NAME_FORMAT.right: st.just("*") | MAPPABLE_NAMES,
     transfer_config_sections.REMOTE_QUEUE_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
-    transfer_config_sections.REMOTE_RESOURCE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.REMOTE_RESOURCE_NAME_FORMAT.right: st.just("") | MAPPABLE_NAMES,
     transfer_config_sections.REMOTE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     NIGHTS.right: st.sampled_from(["20:00-06:00", "1:00-24:00, Sat-Sun 0:00-1:00"]),
     TIME_ZONE.right: st.sampled_from(["", "Europe/Paris"]),
