@@ -140,6 +140,15 @@ OF_SAVING_TASK = f"""#!/bin/sh
 [ "$1" -lt {SAVED} ] && [ "$4" -lt {LAST} ] || exit 0
 mkdir -p {ALICES}/campaign.1 && echo 50 >{ALICES}/campaign.1/"$1.$4.checkpoints" && exit 55
 """
+KILLS_JOB = 5  # the task whose first attempt is preempted with its job
+OF_GROUPED_TASK = f"""#!/bin/sh
+# records a task's run, as group.sh does
+[ -n "$6" ] || exit 0
+mkdir -p {ALICES}/campaign.1 && cd {ALICES}/campaign.1 || exit 1
+echo "begin $1.$4 0 " >>"group.$6.$5"
+[ "$1.$4" != {KILLS_JOB}.1 ] || exit 55
+echo "exit $1.$4 0 0" >>"group.$6.$5"
+"""
 COPY = """#!/bin/sh
 # stands for rsync, which copies the listed links of a local folder
 for target; do :; done
@@ -340,6 +349,15 @@ def saving() -> None:
     wish = JdlSettingsAtCluster(exec_file="run")
     jdl = Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish), checkpoint_files=("state",), may_move=False)
     bring(asdict(jdl) | {UNIQUE: "1"}, range(TASKS))
+
+
+def grouped() -> None:
+    """Submit a campaign of which each job runs several tasks; a task is preempted with its job, no other is retried."""
+    write_program(sandbox.CELLS / "task", OF_GROUPED_TASK)
+    for name in CELLS:
+        (sandbox.CELLS / name / "slots").write_text("2")
+    wish = JdlSettingsAtCluster(exec_file="run", temporal_grouping=True)
+    bring(asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}, range(TASKS))
 
 
 def is_all_home(campaigns: CampaignRows) -> bool:
@@ -546,6 +564,19 @@ def saved_once() -> list[str]:
     ]
 
 
+def grouped_once() -> list[str]:
+    """Run to the end; check that each task ran once, but the preempted task twice, in jobs of several tasks."""
+    status, rows = _run_on(SAVING)
+    ran = Counter(task for task, *_ in rows)
+    arrays = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if line.startswith("array ")]
+    return [
+        *_each_succeeded_once(status, rows),
+        *check("what ran", ran, dict.fromkeys(map(str, range(TASKS)), 1) | {str(KILLS_JOB): 2}),
+        *check("jobs of several tasks", any("group=" in line for line in arrays), True),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
+    ]
+
+
 def whole_once() -> list[str]:
     """Run to the end; check that each used cell ran one prologue first and one epilogue last."""
     status, rows = _run_on(WHOLE)
@@ -697,6 +728,9 @@ KILLED = {
     "runner-files": Scenario(with_files, FILES, carried_once, RUNNERS),
     "runner-checkpoints": Scenario(saving, SAVING, saved_once, RUNNERS),
     "checkpoint-reader": Scenario(saving, SAVING, saved_once, CARRIERS),
+    "runner-groups": Scenario(grouped, SAVING, grouped_once, RUNNERS),
+    "as-user-groups": Scenario(grouped, SAVING, grouped_once, OWNERS),
+    "group-reader": Scenario(grouped, SAVING, grouped_once, CARRIERS),
     "carriers": Scenario(with_files, FILES, carried_once, CARRIERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, CANCELLED, is_gone, OWNERS),
