@@ -1,4 +1,5 @@
-# Runs a group of a campaign's tasks in one job, one after another; gb_tasks, set above, calls next_task for each task.
+# Runs a group of a campaign's tasks in one job; gb_tasks, set above, calls next_task for each task. $gb_lanes shells run
+# the tasks side by side; each shell runs its share one after another.
 # The job's record in the campaign's folder gets a line before a task begins and after its end, with hundredths of a
 # second since the job's start. So a killed job leaves which of its tasks ended, which ran and which had not begun.
 # shellcheck shell=sh disable=SC2154 # set above or by task.sh
@@ -9,6 +10,8 @@ read_time() {
 note() { read_time && echo "$1 $gb_number.$gb_attempt $gb_time $2" >>"$gb_record"; }
 
 next_task() { # the next task does not begin if its walltime may not be left
+    gb_turn=$(((${gb_turn:-0} + 1) % gb_lanes))
+    [ "$gb_turn" -eq "${gb_lane:-0}" ] || return 0
     read_time
     [ "$gb_time" -le $((100 * gb_group_s)) ] || return
     note begin || die 59
@@ -35,6 +38,14 @@ run_group() {
     set +C
     unset gb_usage # keeper.pl measures the whole job
     make_way
+    gb_lane=$gb_lanes
+    while [ "$gb_lane" -gt 1 ]; do
+        gb_lane=$((gb_lane - 1))
+        (set_traps && gb_tasks) &
+    done
+    gb_lane=0
     gb_tasks
+    wait
+    make_way
     exit 0
 }

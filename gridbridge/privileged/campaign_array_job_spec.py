@@ -25,9 +25,8 @@ from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequest
 from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import header_of_array, prologue_or_epilogue_tasks
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
-LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
+LIMITS = {"slots": 100_000, "walltime_s": 31_536_000, "side_by_side": 1000}
 MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits, in bytes, of the parameters of one task and of one array
-
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # invalid campaign files raise these exceptions
 Header = dict[str, object]
 
@@ -54,7 +53,7 @@ class VerifiedCampaignTasks:
             interval_s = max(1, int(header.get("checkpoint_s") or order.checkpoint_s))
             signal = {"signal": str(header.get("checkpoint_signal")), "checkpoint_s": str(interval_s)}
             self._checkpoint_settings = signal if saved else {}
-            self._header: Header = header["clusters"][order.cluster] | whole
+            self._header: Header = {"side_by_side": 1} | header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
             self._lines = _read_task_lines(self._asked, brought, ledger)
@@ -132,7 +131,8 @@ class VerifiedCampaignTasks:
             "token": f"{site}.{header[UNIQUE]}",
             "cluster": self._order.cluster,
             "user": person,
-            "slots": str(amounts["slots"]),
+            "slots": str(amounts["slots"] // amounts["side_by_side"]),
+            "lanes": str(amounts["side_by_side"]),
             "walltime": f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}",
             "walltime_s": str(walltime_s),
             "directory": str(header.get("exec_directory", "")),

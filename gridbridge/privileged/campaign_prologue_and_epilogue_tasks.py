@@ -5,7 +5,15 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts, st
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 
-PLAIN = {"exec_file": "sh -c", "slots": 1, "nodes": 1, "environment": "", "outputs": "", "checkpoints": ""}
+PLAIN = {
+    "exec_file": "sh -c",
+    "slots": 1,
+    "side_by_side": 1,
+    "nodes": 1,
+    "environment": "",
+    "outputs": "",
+    "checkpoints": "",
+}
 
 
 def prologue_or_epilogue_tasks(

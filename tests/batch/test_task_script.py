@@ -416,15 +416,17 @@ def test_a_task_without_its_input_file_does_not_start(tmp_path: Path, content: s
     assert (why, False) == (output(tmp_path, "3.1.err"), (tmp_path / "started").exists())
 
 
-def group(home: Path, command: str, *tasks: CampaignArrayScriptTask, begin_s: int = 60) -> tuple[int, list[str]]:
+def group(
+    home: Path, command: str, *tasks: CampaignArrayScriptTask, begin_s: int = 60, lanes: int = 1
+) -> tuple[int, list[str]]:
     """Run a job with these tasks; return its status and the words of its record, without times."""
     (home / "data").mkdir(exist_ok=True)
-    settings = SETTINGS | {"exec": command, "outputs": "", "array": "3", "group_s": str(begin_s)}
+    settings = SETTINGS | {"exec": command, "outputs": "", "array": "3", "group_s": str(begin_s), "lanes": str(lanes)}
     path = home / f"script.{time.monotonic_ns()}"
     path.write_bytes(write_campaign_array_script(settings, tasks, len(tasks)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
     program = ("env", "--default-signal", "/bin/sh", path)
-    status = subprocess.run(program, env=environment, check=False, cwd="/").returncode
+    status = subprocess.run(program, env=environment, check=False, cwd="/", start_new_session=True).returncode
     lines = map(str.split, output(home, "group.3.1").splitlines())
     return status, [" ".join((word, key, *rest)) for word, key, _, *rest in lines]
 
@@ -474,3 +476,15 @@ def test_repeated_tasks_of_a_job_come_first(tmp_path: Path) -> None:
     _, record = group(tmp_path, "true #", CampaignArrayScriptTask(0, 1, ()), CampaignArrayScriptTask(5, 2, ()))
 
     assert record == ["begin 5.2", "exit 5.2 0", "begin 0.1", "exit 0.1 0"]
+
+
+def test_tasks_of_a_job_run_side_by_side(tmp_path: Path) -> None:
+    """Each task waits until the other one of its pair runs; a job that is killed leaves both unfinished."""
+    both = "touch $HOME/$2; until [ -e $HOME/$(($2 ^ 1)) ]; do sleep 0.05; done"
+    four = (*THREE, CampaignArrayScriptTask(3, 1, ("name3", "3")))
+    killed = f"{both}; case $2 in 2) sleep 0.3; kill -9 0 ;; 3) sleep 9 ;; esac #"
+
+    status, record = group(tmp_path, killed, *four, lanes=2)
+
+    assert (status, sorted(record[:4])) == (-9, ["begin 0.1", "begin 1.1", "exit 0.1 0", "exit 1.1 0"])
+    assert sorted(record[4:]) == ["begin 2.1", "begin 3.1"]

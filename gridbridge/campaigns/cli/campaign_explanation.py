@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.send_reasons import (
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 SENTENCES = {
-    TaskSentOrUnsentCause.SENT: "{sent_there}; {were_free}{ratio}",
+    TaskSentOrUnsentCause.SENT: "{sent_there}{in_jobs}; {were_free}{ratio}",
     TaskSentOrUnsentCause.NO_ANSWER: "the cluster did not answer{since}; tasks are sent after the cluster answers",
     TaskSentOrUnsentCause.DROPPED: "gridbridge.toml no longer has this cluster, so no task is sent there",
     TaskSentOrUnsentCause.CLOSED: "the cluster is closed to the campaign by {code}{what}; {cure}",
@@ -223,6 +223,7 @@ def _format_fields_of_send_reason(reason: TaskSendExplanation, events: tuple[Cam
         "ratio": ratio,
         "cure": cure,
     }
+    texts |= {"in_jobs": f" in {number_with_noun(reason.jobs, 'job')}" if 0 < reason.jobs < reason.sent else ""}
     return numbers | texts | _format_reason_counts(reason) | {"others": _describe_campaigns_served_first(reason)}
 
 

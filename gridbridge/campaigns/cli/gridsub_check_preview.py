@@ -52,6 +52,7 @@ class CampaignPreviewAtCluster:
     cluster: str
     free_slots: int | None  # slots that are free for the campaign's tasks; None if unknown
     tasks: int
+    jobs: int
     # a task's slots and the cluster's slots, if the cluster has too few
     lacks: tuple[int, int] | None = None
     unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, such as "queue long"
@@ -96,7 +97,7 @@ def preview_tasks_by_cluster(
     }
     situation = _situation_of_previewed_campaign(admission.jdl, tasks, room, policy)
     plan = campaign_cycle_planning.plan_campaign_cycle(situation)
-    sent = {send.cluster: send.tasks for send in plan.sends}
+    sends = {send.cluster: send for send in plan.sends}
     night_waits = {
         reason.cluster: campaign_explanation.describe_wait_for_night(reason)
         for reason in task_send_explanation.explain_campaign_task_sends(situation, plan)
@@ -111,7 +112,8 @@ def preview_tasks_by_cluster(
             CampaignPreviewAtCluster(
                 cluster=name,
                 free_slots=slots,
-                tasks=sent.get(name, 0),
+                tasks=sends[name].tasks if name in sends else 0,
+                jobs=sends[name].jobs if name in sends else 0,
                 lacks=lacks.get(name),
                 unknown=unknown[name],
                 is_drained=name in drained,
@@ -280,6 +282,7 @@ def _describe_cluster_preview(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.free_slots is None:
         return f"{cluster.cluster}: the free slots are not known yet"
     free, tasks = (number_with_noun(cluster.free_slots, "free slot"), number_with_noun(cluster.tasks, "task"))
+    tasks += f" in {number_with_noun(cluster.jobs, 'job')}" if cluster.jobs < cluster.tasks else ""
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
     spread = f"\n{SPREAD.format(cluster.cluster)}" if cluster.may_be_spread else ""
     return f"{cluster.cluster}: {free}, {tasks} would go there {when}{spread}"

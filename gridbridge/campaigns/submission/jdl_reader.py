@@ -242,7 +242,18 @@ class JdlReader:
         values = {**for_all, **_defaults_of_empty_keys(own), **self._read_cluster_keys(own, name)}
         if not (_is_jdl_key_given(own, "exec_file") or (has_command and "exec_file" not in own)):
             self._report_key_mistake("exec_file", None, "missing", KEYS["exec_file"].right, name)
-        return JdlSettingsAtCluster(**{"exec_file": "", **values})
+        return self._with_slots_of_job(name, JdlSettingsAtCluster(**{"exec_file": "", **values}))
+
+    def _with_slots_of_job(self, name: str, request: JdlSettingsAtCluster) -> JdlSettingsAtCluster:
+        """Multiply a task's slots by the number of tasks side by side, which must all run on one node."""
+        if request.side_by_side == 1:
+            return request
+        if request.nodes > 1:
+            right = "expected resources on one node, such as /nodes=1/core=2"
+            self._report_key_mistake(
+                "dimensional_grouping", request.side_by_side, "tasks on several nodes", right, name
+            )
+        return replace(request, slots=request.slots * request.side_by_side, nodes=1)
 
     def _read_cluster_keys(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         read = {

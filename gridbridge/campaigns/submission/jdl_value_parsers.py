@@ -52,7 +52,6 @@ NUL, UTF_8 = "NUL byte found", "expected text in UTF-8"
 PLACES_TOLD = 10  # an error message lists at most this many positions of empty entries
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
-    "dimensional_grouping",
 )
 LATER = (  # keys that are not supported yet: a campaign with one of the keys is refused
     *("checkpointing_period", "data_to_transfer", "dependencies", "masters"),
@@ -69,6 +68,8 @@ MACROS = {  # {CiGri's macro (scheduler 3.2, JDL): sh variable}
 }
 MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # the only supported jobs_type of CiGri
+MOST_SIDE_BY_SIDE = 1000
+SIDE_BY_SIDE = f"expected the number of tasks side by side in a job, from 1 to {MOST_SIDE_BY_SIDE}"
 TASKS = f"expected a number from 1 to {MOST_TASKS}"
 BEST_EFFORT = ("best-effort", "besteffort")
 NIGHTLY, SEMI = "nightly", "semi-best-effort"  # types that CiGri documents and never implemented
@@ -226,6 +227,10 @@ def _parse_jdl_boolean(value: object) -> bool:
     return value
 
 
+def _parse_tasks_side_by_side(value: object) -> int:
+    return 1 if value is False else _whole_number_parser(1, MOST_SIDE_BY_SIDE)(value)
+
+
 def _parse_output_file_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
@@ -357,6 +362,7 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "epilogue": JdlClusterKey(("epilogue",), _parse_shell_lines, LINES),
     "epilogue_walltime": JdlClusterKey(("epilogue_walltime_s",), parse_walltime_s, TIME),
     "max_jobs": JdlClusterKey(("max_jobs",), _whole_number_parser(1, MOST_TASKS), TASKS),
+    "dimensional_grouping": JdlClusterKey(("side_by_side",), _parse_tasks_side_by_side, SIDE_BY_SIDE),
     "temporal_grouping": JdlClusterKey(("temporal_grouping",), _parse_jdl_boolean, TRUTHS),
 }
 # {key of the whole campaign: (parser, expected value, default)}; the key is required if the default is ""

@@ -79,7 +79,7 @@ def _type_of_tasks(cluster: JdlSettingsAtCluster) -> str:
 
 
 def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, object]]:
-    slots, nodes = cluster.slots, cluster.nodes
+    slots, nodes = cluster.slots // cluster.side_by_side, cluster.nodes
     yield "exec_file", cluster.exec_file
     yield "resources", f"/nodes={nodes}/core={slots // nodes}" if nodes else f"/core={slots}"
     yield "walltime", _format_walltime(cluster.walltime_s)
@@ -94,6 +94,7 @@ def _jdl_keys_of_cluster(cluster: JdlSettingsAtCluster) -> Iterator[tuple[str, o
         if cluster.properties
         else "",
         "max_jobs": cluster.max_jobs,
+        "dimensional_grouping": cluster.side_by_side if cluster.side_by_side > 1 else 0,
     }
     yield from ((key, value) for key, value in texts.items() if value)
     if cluster.temporal_grouping is not None:

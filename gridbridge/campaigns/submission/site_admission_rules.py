@@ -178,6 +178,7 @@ FIELDS: Mapping[str, May] = {  # {field of a campaign's settings at a cluster: c
     "slots": _make_range_check(1, jdl_value_parsers.MOST_SLOTS),
     "nodes": _make_range_check(0, jdl_value_parsers.MOST_SLOTS),
     "max_jobs": _make_range_check(0, jdl_value_parsers.MOST_TASKS),
+    "side_by_side": _make_range_check(1, jdl_value_parsers.MOST_SIDE_BY_SIDE),
     "temporal_grouping": lambda value: value in (None, True, False),
     **dict.fromkeys(("exec_directory", "properties"), _make_pattern_check(jdl_value_parsers.PATH)),
     **dict.fromkeys(("environment", "project", "queue"), _make_optional_pattern_check(jdl_value_parsers.WORD)),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gridbridge.decisions.wrapper_end_interpretation import was_job_preempted
 from gridbridge.model.campaigns.campaign import TaskAttempt
 from gridbridge.model.campaigns.grouped_tasks import JobRecord, TaskAndAttempt
 from gridbridge.model.jobs_and_accounting import JobEnd, JobKillReason
@@ -15,6 +16,7 @@ class TaskEndInJob:
 
 
 UNBEGUN = TaskEndInJob(end=None)
+FIRST_CS = 100  # a task that began within the first second began with the job
 
 
 def split_job_end_among_tasks(
@@ -24,13 +26,12 @@ def split_job_end_among_tasks(
 
     A task with an end in the record has ended so; a task without an end ended with the job; all others have not begun.
     A job that began no task ended for its first task, or for all tasks if it was deleted or is lost. If a lost job may
-    still live (`may_live`), its tasks without an end are lost. Only the job's first task had the whole walltime;
-    another task that the walltime ended counts as preempted.
+    still live (`may_live`), its tasks without an end are lost. Only tasks that began with the job had the whole
+    walltime; another task that the walltime ended counts as preempted.
     """
     if record is None:
         return dict.fromkeys(attempts, TaskEndInJob(end=JobEnd(host=job.host)))
     run_s = _run_times_s(job, record)
-    first = next(iter(record), None)
     ends = {}
     for attempt in sorted(attempts, key=lambda attempt: (-attempt.attempt, attempt.task)):
         key = attempt.task, attempt.attempt
@@ -39,7 +40,9 @@ def split_job_end_among_tasks(
             own = JobEnd(exit_status=run.exit_status, signal=run.signal, host=job.host, wallclock_s=run_s.get(key))
             ends[attempt] = TaskEndInJob(end=own, is_recorded=True)
         elif run:
-            ends[attempt] = TaskEndInJob(end=_end_with_job(job, run_s.get(key), walltime_s, is_first=key == first))
+            ends[attempt] = TaskEndInJob(
+                end=_end_with_job(job, run_s.get(key), walltime_s, is_first=run.began_cs <= FIRST_CS)
+            )
         elif may_live or (not record and (not ends or _has_job_never_started(job))):
             ends[attempt] = TaskEndInJob(end=job)
         else:
@@ -54,14 +57,16 @@ def _has_job_never_started(job: JobEnd) -> bool:
 def _end_with_job(job: JobEnd, run_s: float | None, walltime_s: int, *, is_first: bool) -> JobEnd:
     if job.exit_status is not None and job.signal is None and job.killed_for is JobKillReason.UNKNOWN:
         return JobEnd(host=job.host, wallclock_s=run_s)  # the job's shell went on, but could not write the task's end
-    is_late = job.signal is not None and job.wallclock_s is not None and job.wallclock_s >= walltime_s
+    is_killed = job.signal is not None and not was_job_preempted(job)
+    is_late = is_killed and job.wallclock_s is not None and job.wallclock_s >= walltime_s
     if (job.killed_for is JobKillReason.WALLTIME or is_late) and not is_first:
         return JobEnd(is_preempted=True, host=job.host, wallclock_s=run_s)
-    return replace(job, wallclock_s=job.wallclock_s if is_first else run_s, max_rss_kb=None)  # measured for the job
+    killed_for = JobKillReason.WALLTIME if is_late else job.killed_for
+    return replace(job, killed_for=killed_for, wallclock_s=run_s, max_rss_kb=None)  # memory is that of the whole job
 
 
 def _run_times_s(job: JobEnd, record: JobRecord) -> dict[TaskAndAttempt, float]:
-    """Return the tasks' run times; together they are the job's, so that no owner can hide used slots.
+    """Return the tasks' run times; together they are the job's, so that no owner can hide used slots of the job.
 
     A task without an end has run until the job's end. The others share the rest of the job's time in proportion to
     their times in the record. Sums of the rounded times stay exact.

@@ -22,16 +22,24 @@ def largest_task_group(
 ) -> TaskGroupSize:
     """Return how many tasks of this mean run time a job may run; `mean_s` is None before the first success.
 
-    Test campaigns, and tasks with checkpoints, are not grouped.
+    Tasks that the JDL wants side by side share the job's time, so that their mean is that of their turns. Test
+    campaigns, and tasks with checkpoints, are not grouped.
     """
-    is_wanted, measured_s = request.temporal_grouping, NEVER_S if mean_s is None else mean_s
+    is_wanted, measured_s, lanes = (
+        request.temporal_grouping,
+        NEVER_S if mean_s is None else mean_s,
+        request.side_by_side,
+    )
     is_possible = campaign.jdl.type is CampaignType.DEFAULT and not campaign.jdl.checkpoint_files
-    if is_wanted is False or not is_possible or not (is_wanted or measured_s < group_below_s):
+    if not is_possible:
         return ALONE
+    if is_wanted is False or not (is_wanted or measured_s < group_below_s):
+        return TaskGroupSize(tasks=lanes, begin_s=request.walltime_s // PART_OF_WALLTIME) if lanes > 1 else ALONE
     job_s = REQUESTED_JOB_S if is_wanted else JOB_PER_SHORT_TASK * group_below_s
     begin_s = min(job_s, request.walltime_s / PART_OF_WALLTIME)
     tasks = min(MOST_TASKS, int(begin_s / max(measured_s, LEAST_MEAN_S)) + 1)
     tasks = UNMEASURED_TASKS if measured_s >= NEVER_S else tasks
+    tasks = max(tasks, lanes)
     return TaskGroupSize(tasks=tasks, begin_s=int(begin_s)) if tasks > 1 else ALONE
 
 

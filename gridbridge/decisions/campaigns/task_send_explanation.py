@@ -56,6 +56,7 @@ class _TaskSendExplainer:
         for view in situation.there:
             self._waiting[view.cluster] += view.startable_task_count
         self._sent = {(send.campaign, send.cluster): send.tasks for send in plan.sends}
+        self._jobs = {(send.campaign, send.cluster): send.jobs for send in plan.sends}
         self._to_send = Counter(situation.waiting)
         self._served = defaultdict[str, list[Campaign]](list)
         campaigns = {campaign.number: campaign for campaign in situation.campaigns}
@@ -111,6 +112,7 @@ class _TaskSendExplainer:
             cluster=cluster,
             cause=TaskSentOrUnsentCause.NO_ANSWER,
             sent=self._sent.get(pair, 0),
+            jobs=self._jobs.get(pair, 0),
             free_slots=max(0, self._free.free_slots_for_request(cluster, request)),
             slots=request.slots,
             all_slots=room.slots if room else 0,

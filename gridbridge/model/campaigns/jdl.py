@@ -23,7 +23,7 @@ class CampaignType(StrEnum):
 class JdlSettingsAtCluster:
     exec_file: str  # shell command to which a task's parameters are appended
     exec_directory: str = ""  # working directory; empty: the owner's home directory at the cluster
-    slots: int = 1
+    slots: int = 1  # of a job
     nodes: int = 1  # OAR: number of nodes, with equally many slots on each; 0: any nodes
     environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
@@ -38,6 +38,7 @@ class JdlSettingsAtCluster:
     epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
     max_jobs: int = 0  # largest number of jobs at the cluster at once; 0: no limit
+    side_by_side: int = 1  # number of tasks that a job runs at the same time, in its slots
     temporal_grouping: bool | None = None  # whether a job runs several tasks; None: only if the tasks are short
 
     @property

@@ -50,6 +50,7 @@ class TaskSendExplanation:
     cluster: str
     cause: TaskSentOrUnsentCause
     sent: int = 0
+    jobs: int = 0  # number of jobs that run the sent tasks
     free_slots: int = 0
     slots: int = 1
     all_slots: int = 0  # slots of the cluster; 0: unknown

@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlDataset, JdlSettingsAtCluster
 from gridbridge.model.job_request import JobRequest
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.campaign_tables import jdl_from_json
-from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, read_jdl, wrong_with
+from tests.campaigns.submission.jdl_builder import jdl_text, mistakes_of_jdl, read_jdl, settings_at_beta, wrong_with
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,38 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key() -> None:
 
 
 def test_cigris_keys_without_effect_cause_warnings() -> None:
-    idle = {"dimensional_grouping": True, "test_mode": False, "output_file": "x"}
+    idle = {"test_mode": False, "output_file": "x"}
 
     assert read_jdl(**idle, jobs_type="Normal").warnings == tuple(f"n:1: {key}: changes nothing yet" for key in idle)
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"), [("/core=1", (4, 1)), ("/core=3", (12, 1)), ("/nodes=1/core=2", (8, 1))]
+)
+def test_a_job_has_the_slots_of_all_tasks_side_by_side(resources: str, expected: tuple[int, int]) -> None:
+    settings = settings_at_beta(dimensional_grouping=4, temporal_grouping="false", resources=resources)
+    table = campaign_to_jdl_table(Jdl(name="n", clusters={"beta": settings}), ("0",))
+    again = jdl_reader.parse_jdl("n", json.dumps(table))
+
+    assert (settings.slots, settings.nodes) == expected
+    assert (settings.side_by_side, settings.temporal_grouping) == (4, False)
+    assert again.jdl.clusters["beta"] == settings
+
+
+@pytest.mark.parametrize(
+    ("keys", "wrong"),
+    [
+        ({"dimensional_grouping": True}, "n:1: dimensional_grouping = true: not a number"),
+        ({"dimensional_grouping": 1001}, "n:1: dimensional_grouping = 1001: out of range"),
+        ({"temporal_grouping": 3}, "n:1: temporal_grouping = 3: not a boolean"),
+        (
+            {"dimensional_grouping": 2, "resources": "/nodes=2/core=2"},
+            "n:1: beta.dimensional_grouping = 2: tasks on several nodes",
+        ),
+    ],
+)
+def test_wrong_groups_of_tasks_are_refused(keys: dict[str, object], wrong: str) -> None:
+    assert wrong_with(jdl_text(**keys)) == [wrong]
 
 
 def test_cigris_macros_are_expanded_in_commands_and_folders() -> None:

@@ -128,7 +128,7 @@ def expected_explanation(cause: TaskSentOrUnsentCause, **numbers: Any) -> TaskSe
 
 
 def test_an_explanation_of_sent_tasks_has_the_number_of_tasks() -> None:
-    assert explained(seen(WANTED), SENT) == expected_explanation(Cause.SENT, sent=2)
+    assert explained(seen(WANTED), SENT) == expected_explanation(Cause.SENT, sent=2, jobs=2)
 
 
 def test_tasks_sent_elsewhere_explain_an_unused_cluster() -> None:

@@ -58,6 +58,18 @@ def test_a_job_runs_as_many_tasks_as_its_time_allows(
     assert expected == (size.tasks, size.begin_s)
 
 
+@pytest.mark.parametrize(
+    ("grouping", "mean_s", "expected"),
+    [(False, 1, 4), (None, 100, 4), (None, 29, 11), (True, 400, 4), (True, None, 50)],
+)
+def test_a_job_has_at_least_the_tasks_that_run_side_by_side(
+    grouping: bool | None, mean_s: float | None, expected: int
+) -> None:
+    asked = request(temporal_grouping=grouping, side_by_side=4, slots=4)
+
+    assert expected == largest_task_group(made_campaign(), asked, mean_s, BELOW_S).tasks
+
+
 @given(st.floats(0, 1e6), st.integers(1, 10**6), st.sampled_from([True, None]))
 def test_each_task_may_use_three_quarters_of_its_walltime(
     mean_s: float, walltime_s: int, grouping: bool | None

@@ -38,6 +38,18 @@ def test_jobs_of_grid_engine_and_oar_run_several_tasks_each_once(site: Grid) -> 
 
 @pytest.mark.long
 @pytest.mark.parametrize("cluster", ["beta", "gamma"])
+def test_tasks_of_a_job_run_side_by_side_in_its_slots(site: Grid, cluster: str) -> None:
+    """Each task waits for the other task of its pair."""
+    run = "n=$CIGRI_CAMPAIGN_ID; echo $1 >>ran.$n; : >at.$n.$1; until [ -e at.$n.$(($1 ^ 1)) ]; do sleep 0.2; done"
+    number = submit(site, jdl(run, 4, cluster) | {"dimensional_grouping": 2, "temporal_grouping": False})
+    runner.until_state(site, number, "terminated")
+
+    assert runner.outcomes(site, number) == {"success": 4}
+    assert sorted(begun(site, number)) == ["0", "1", "2", "3"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cluster", ["beta", "gamma"])
 def test_a_deleted_job_loses_only_the_task_that_ran(site: Grid, cluster: str) -> None:
     """The deleted tasks are those that slept, at most one for each of the cluster's four slots."""
     run = "echo $1 >>ran.$CIGRI_CAMPAIGN_ID; mkdir sleeps.$CIGRI_CAMPAIGN_ID.$1 && [ $(($1 % 10)) -ne 5 ] || sleep 60"

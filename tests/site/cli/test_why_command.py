@@ -348,15 +348,16 @@ def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path
 
 
 @pytest.mark.parametrize(
-    ("number", "sentence"),
+    ("number", "jobs", "sentence"),
     [
-        (1, "  beta: 1 of its tasks was sent there; 1 slot was free"),
-        (2, "  beta: 2 of its tasks were sent there; 2 slots were free"),
+        (1, 1, "  beta: 1 of its tasks was sent there; 1 slot was free"),
+        (2, 2, "  beta: 2 of its tasks were sent there; 2 slots were free"),
+        (2, 1, "  beta: 2 of its tasks were sent there in 1 job; 2 slots were free"),
     ],
 )
-def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, sentence: str) -> None:
+def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, jobs: int, sentence: str) -> None:
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
-    known = {"cause": TaskSentOrUnsentCause.SENT, "sent": number, "free_slots": number}
+    known = {"cause": TaskSentOrUnsentCause.SENT, "sent": number, "free_slots": number, "jobs": jobs}
     publish(PublishedCampaignList(at=NOON, campaigns=(one,)), tmp_path)
     reason = TaskSendExplanation(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
     publish(PublishedTaskSendExplanations(at=NOON, reasons=(reason,)), tmp_path)
