@@ -1,7 +1,7 @@
 """Turns campaign files in the inbox into campaigns or added tasks, and publishes the answers."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -74,6 +74,7 @@ class CampaignAndRequestIntake:
         begin: Begin = lambda _: None,
         watched: str = RUNNER_CLOCKS,
         by_api: Collection[str] = (),
+        remote_clusters: Container[str] = (),
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
@@ -91,6 +92,7 @@ class CampaignAndRequestIntake:
         self._does = does | dict.fromkeys(self.requests.VERBS, self.requests.execute_request)
         self.parts = AddedTasksIntake(database, self._added_tasks_violation, self._given, folder)
         self._clusters = clusters
+        self._remote_clusters = remote_clusters  # clusters to which input files are carried
         self._by_api = frozenset(by_api)  # clusters to and from which no files are carried
         self._clock = clock
         self._limits = limits
@@ -244,7 +246,7 @@ class CampaignAndRequestIntake:
 
     def _insert_campaign(self, campaign: Campaign, token: str, header: dict[str, object]) -> None:
         with self._database.transaction():
-            self._predecessors.insert_campaign(campaign, token)
+            self._predecessors.insert_campaign(campaign, token, self._remote_clusters)
             self._shared_inputs.store_input_groups(campaign.number, parse_group_ranges(header.get(INPUT_GROUPS)))
 
     def _unused_campaign_number(self) -> int:

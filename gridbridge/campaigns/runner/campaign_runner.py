@@ -102,6 +102,7 @@ class CampaignRunnerCycle:
             checkpoints=None if is_dry else self._checkpoints,
             records=None if is_dry else self._records,
         )
+        remote_clusters = {name for name, cluster in policy.clusters.items() if cluster.ssh}
         self._actions = CampaignPlanExecutor(
             self.database,
             CycleStatisticsRecorder(self.database),
@@ -109,7 +110,7 @@ class CampaignRunnerCycle:
             policy.failures,
             most=policy.runner.max_tasks,
             ownerless=self._delete_array_without_owner,
-            remote_clusters={name for name, cluster in policy.clusters.items() if cluster.ssh},
+            remote_clusters=remote_clusters,
             programs=programs,
             unmeasured=_clusters_whose_usage_is_in_files(policy),
         )
@@ -122,6 +123,7 @@ class CampaignRunnerCycle:
             limits=policy.runner,
             begin=self._publication.mark_campaigns_before_change,
             by_api=[name for name, cluster in policy.clusters.items() if cluster.api],
+            remote_clusters=remote_clusters,
         )
         self._showing = EventAndCapacityPublisher(policy, self.database, clock)
         if not is_dry:

@@ -65,7 +65,7 @@ class PredecessorRows:
         self._database = database
         self._campaigns = campaigns
 
-    def insert_campaign(self, campaign: Campaign, token: str) -> int:
+    def insert_campaign(self, campaign: Campaign, token: str, remote_clusters: Container[str] = ()) -> int:
         """Store a campaign together with the predecessors of its tasks, so that no task is sent too early."""
         with self._database.transaction():
             number = self._campaigns.insert_campaign(campaign, token)
@@ -79,6 +79,9 @@ class PredecessorRows:
                 self._campaigns.remove_all_unsent_tasks(number)
                 succeeded = {predecessor: self._succeeded_tasks(predecessor) for predecessor in awaits}
                 self._campaigns.add_unsent_tasks(number, *waiting_ranges_of_new_tasks(campaign.tasks, succeeded))
+                for predecessor in awaits:
+                    unbrought = [row["task"] for row in self._database.rows(_WITH_OUTPUTS, of_campaign=predecessor)]
+                    self.release_tasks_with_carried_inputs(predecessor, unbrought, remote_clusters)
         return number
 
     def release_dependent_tasks(self, predecessor: int, succeeded: Iterable[int]) -> None:

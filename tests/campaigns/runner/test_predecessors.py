@@ -1,5 +1,6 @@
 """A campaign names its predecessors once, at intake; its tasks are released in the transactions of their successes."""
 
+from collections.abc import Container
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -171,11 +172,13 @@ class WorkflowSite(GridSite):
         self.end(0)
         self.follow(condition, **jdl)
 
-    def follow(self, condition: PredecessorCondition, **jdl: Any) -> None:
+    def follow(self, condition: PredecessorCondition, remote_clusters: Container[str] = (), **jdl: Any) -> None:
         named = (CampaignPredecessor(number=1, name="sweep", condition=condition),)
         campaign = made_campaign(tasks=3)
         self.predecessors.insert_campaign(
-            replace(campaign, number=0, jdl=replace(campaign.jdl, after=named, **jdl)), "token of 2"
+            replace(campaign, number=0, jdl=replace(campaign.jdl, after=named, **jdl)),
+            f"token after {len(self.campaigns.all_campaigns())}",
+            remote_clusters,
         )
 
     def end(self, *tasks: int, outcome: TaskAttemptOutcome = SUCCESS, **other: Any) -> None:  # type: ignore[override]
@@ -238,8 +241,11 @@ def test_only_tasks_whose_inputs_are_carried_are_released_before_outputs_are_at_
     site = WorkflowSite(tmp_path, outputs_to="/home/alice/results", inputs=inputs)
     site.do = site.executor(remote_clusters=remote_clusters).execute_plan
     site.end(1)
-
     assert sendable == site.sendable()
+
+    site.follow(SAME, inputs=inputs, remote_clusters=remote_clusters)  # the first output is not at home either
+    waiting = site.gather().waiting.get(3, 0)
+    assert (2 if sendable[0] else 0) == waiting
 
 
 @pytest.mark.parametrize(("cluster", "carries"), [("beta", ["carry 1 [1] with outputs of [1] there"]), ("gamma", [])])
