@@ -39,7 +39,7 @@ from gridbridge.model.site_configuration import (
     JobEndPushKind,
     Policy,
 )
-from gridbridge.model.transfer import transfer_config_sections
+from gridbridge.model.transfer import request_mapping_rules, transfer_config_sections
 from tests.config.policy_text import format_policy
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ MAPPABLE_NAMES = st.from_regex(NAME, fullmatch=True).filter(lambda name: not is_
 TEXTS = {
     transfer_config_sections.AMOUNT_FORMAT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
     ANY_TEXT.right: st.from_regex(r"[ -~]{0,20}", fullmatch=True),
-    transfer_config_sections.MAPPING_RULE_NAME_FORMAT.right: st.just("*") | MAPPABLE_NAMES,
+    transfer_config_sections.MAPPING_RULE_NAME_FORMAT.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
     transfer_config_sections.REMOTE_QUEUE_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     transfer_config_sections.REMOTE_RESOURCE_NAME_FORMAT.right: st.just("") | MAPPABLE_NAMES,
     transfer_config_sections.REMOTE_NAME_FORMAT.right: st.just("") | st.from_regex(NAME, fullmatch=True),
@@ -108,7 +108,7 @@ def read_again(policy: Policy) -> Policy:
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     """Return a strategy for at most one mapping rule; two rules could give two resources one name."""
     rule, form = transfer_config_sections.KINDS[kind]
-    names = st.tuples(st.just(kind), TEXTS[form.right])
+    names = st.tuples(st.just(kind), MAPPABLE_NAMES if kind == request_mapping_rules.RESOURCE else TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
     plain |= (
         {"relation": transfer_config_sections.PropertyRelation.AS_USUAL}
