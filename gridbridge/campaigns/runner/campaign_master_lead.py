@@ -45,13 +45,14 @@ class CampaignMasterLead:
     ) -> None:
         self._program = program
         self._url = site.state
-        self._lease_s = site.master_lease_s
+        self.lease_s = site.master_lease_s  # for the next renewal
         self._clock = clock
         self._folders = folders
         self._record_at_root = record_at_root
         self._host = host or f"{socket.gethostname()}/{clock.read_host_clocks().boot}"
         self._rows: MasterLeaseRows | None = None
-        self._renewed_s = 0.0  # steady clock of this process when the last successful renewal was sent
+        # steady clock of this process when the last successful renewal was sent, and the length of that lease
+        self._renewed_s, self._renewed_for_s = 0.0, 0.0
         self._renewing: Thread | None = None
         self._given_up = Event()
         self._checked_term = 0  # term of the earlier master whose marks were found in the shared folders
@@ -62,7 +63,7 @@ class CampaignMasterLead:
     @property
     def pause_s(self) -> float:
         """Pause between two tries to take or to renew the lease, in seconds."""
-        return master_lease_rules.renewal_pause_s(self._lease_s)
+        return master_lease_rules.renewal_pause_s(self.lease_s)
 
     def open_state(self) -> StateFile:
         """Open the state for as long as this process leads; later changes raise MasterDeposed."""
@@ -73,7 +74,7 @@ class CampaignMasterLead:
     def term_words(self) -> tuple[str, ...]:
         """Return the first word of calls of gridbridge-as-user; raise MasterDeposed without a valid lease."""
         term, now_s = self.term, self._clock.steady_s()
-        if not term or not master_lease_rules.may_act_under_lease(now_s, self._renewed_s, self._lease_s):
+        if not term or not master_lease_rules.may_act_under_lease(now_s, self._renewed_s, self._renewed_for_s):
             raise MasterDeposed(f"{self._program}: the lease of this host has expired; no call is made")
         return (f"{MASTER_TERM}{self._program}.{term}",)
 
@@ -105,12 +106,12 @@ class CampaignMasterLead:
             self._require_shared_folders(lease)
         if not master_lease_rules.may_take_lease(lease, self._host):
             return False
-        self._renewed_s = self._clock.steady_s()
+        self._renewed_s, self._renewed_for_s = self._clock.steady_s(), self.lease_s
         try:
-            term = rows.take_lease(lease, self._host, self._lease_s)
-        except StateError:
+            term = rows.take_lease(lease, self._host, self._renewed_for_s)
+        except StateError:  # a transaction of the silent master blocks the change
             rows.end_sessions_of_term(self._program, lease.term)
-            raise
+            term = rows.take_lease(lease, self._host, self._renewed_for_s)
         return bool(term) and self._begin_to_lead(rows, lease, term)
 
     def _begin_to_lead(self, rows: MasterLeaseRows, lease: CampaignMasterLease, term: int) -> bool:
@@ -157,9 +158,9 @@ class CampaignMasterLead:
 
     def _renew_lease_until_lost(self, rows: MasterLeaseRows, term: int) -> None:
         while not self._given_up.wait(self.pause_s):
-            began_s = self._clock.steady_s()
+            began_s, lease_s = self._clock.steady_s(), self.lease_s
             try:
-                is_renewed = rows.renew_lease(self._program, term, self._lease_s)
+                is_renewed = rows.renew_lease(self._program, term, lease_s)
             except StateError as error:
                 self._report_once("event=lease_unknown program=%s why=%r", self._program, str(error))
                 continue
@@ -167,7 +168,7 @@ class CampaignMasterLead:
                 self.term = 0
                 _log.error("event=deposed program=%s term=%d", self._program, term)
                 return
-            self._renewed_s, self._reported = began_s, ""
+            self._renewed_s, self._renewed_for_s, self._reported = began_s, lease_s, ""
 
     def signals_while_leading(self, signals: StopAndReloadSignals) -> "SignalsWhileLeading":
         return SignalsWhileLeading(signals, self)

@@ -108,9 +108,14 @@ def _run_cycles_whenever_leading(
     clock: Clock,
 ) -> None:
     """Run cycles until a signal comes: while this process leads, or always if the state is one host's file."""
+
+    def make_again(policy: Policy) -> CycleDaemon[Any, Any]:
+        if lead:
+            lead.lease_s = policy.site.master_lease_s
+        return make(policy, clock, is_dry=False, lead=lead)
+
     while not signals.is_stopped and (lead is None or lead.wait_for_lead(signals, life_sign)):
-        daemon = make(configuration.policy, clock, is_dry=False, lead=lead)
-        lasting = ReloadingDaemon(daemon, configuration, lambda new: make(new, clock, is_dry=False, lead=lead))
+        lasting = ReloadingDaemon(make_again(configuration.policy), configuration, make_again)
         stops = lead.signals_while_leading(signals) if lead else signals
         run_cycles_until_signal(lasting, stops, life_sign, clock)
 
