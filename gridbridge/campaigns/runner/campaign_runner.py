@@ -81,8 +81,7 @@ class CampaignRunnerCycle:
         keep_ssh_connections_open(policy)
         if not is_dry:
             drains.make_cluster_drains_folder()
-        self._policy = policy
-        self._clock = clock
+        self._policy, self._clock = policy, clock
         self.database = lead.open_state() if lead else StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._notifier = CampaignNotifier(self.database, policy.notifications, clock)
@@ -128,8 +127,7 @@ class CampaignRunnerCycle:
         self._showing = EventAndCapacityPublisher(policy, self.database, clock)
         if not is_dry:
             self._intake.restore_lost_campaigns()
-        self._sweeps_at_s = 0.0
-        self.is_urgent = False
+        self._sweeps_at_s, self.is_urgent = 0.0, False
 
     def process_inbox(self) -> int:
         """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""

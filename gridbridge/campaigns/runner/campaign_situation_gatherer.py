@@ -130,9 +130,7 @@ class CampaignSituationGatherer:
         tests = [campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST]
         rivals, marks = self._copies.competing_attempts(numbers), self._marks.deletion_marks()
         steps = self._tries.last_prologues_and_epilogues(campaigns)
-        released = [
-            array for array in arrays if array.state is ArraySubmissionState.RELEASED and array.cluster in answers
-        ]
+        released = [sent for sent in arrays if sent.state is ArraySubmissionState.RELEASED and sent.cluster in answers]
         of_steps = {(step.campaign, step.array) for step in steps}
         of_tasks = [array for array in released if array.campaign_and_array_number not in of_steps]
         extra = earlier_live_attempt_positions(rivals)
