@@ -23,7 +23,8 @@ def largest_task_group(
     """Return how many tasks of this mean run time a job may run; `mean_s` is None before the first success.
 
     Tasks that the JDL wants side by side share the job's time, so that their mean is that of their turns. Test
-    campaigns, and tasks with checkpoints, are not grouped.
+    campaigns, and tasks with checkpoints, are not grouped. A task in a job of several gets no speculative attempt, so
+    only the JDL groups tasks that may get one.
     """
     is_wanted, measured_s, lanes = (
         request.temporal_grouping,
@@ -33,7 +34,8 @@ def largest_task_group(
     is_possible = campaign.jdl.type is CampaignType.DEFAULT and not campaign.jdl.checkpoint_files
     if not is_possible:
         return ALONE
-    if is_wanted is False or not (is_wanted or measured_s < group_below_s):
+    is_short = measured_s < group_below_s and not campaign.jdl.allows_speculative_attempts
+    if is_wanted is False or not (is_wanted or is_short):
         return TaskGroupSize(tasks=lanes, begin_s=request.walltime_s // PART_OF_WALLTIME) if lanes > 1 else ALONE
     job_s = REQUESTED_JOB_S if is_wanted else JOB_PER_SHORT_TASK * group_below_s
     begin_s = min(job_s, request.walltime_s / PART_OF_WALLTIME)

@@ -70,6 +70,16 @@ def test_a_job_has_at_least_the_tasks_that_run_side_by_side(
     assert expected == largest_task_group(made_campaign(), asked, mean_s, BELOW_S).tasks
 
 
+@pytest.mark.parametrize(("grouping", "expected"), [(None, 1), (True, 901)])
+@pytest.mark.parametrize("fields", [{"is_idempotent": True}, {"outputs": ("out",)}])
+def test_tasks_that_may_get_speculative_attempts_are_grouped_only_by_the_jdl(
+    fields: dict[str, Any], grouping: bool | None, expected: int
+) -> None:
+    size = largest_task_group(campaign(**fields), request(temporal_grouping=grouping), 1, BELOW_S)
+
+    assert expected == size.tasks
+
+
 @given(st.floats(0, 1e6), st.integers(1, 10**6), st.sampled_from([True, None]))
 def test_each_task_may_use_three_quarters_of_its_walltime(
     mean_s: float, walltime_s: int, grouping: bool | None
