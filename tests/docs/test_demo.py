@@ -13,7 +13,7 @@ import pytest
 from gridbridge.config import configuration_file
 from tests.docs.console import ROOT, lab_module
 
-LIMIT_S = 240  # of both parts
+LIMIT_S = 300  # of both parts, beside other tests
 
 
 @pytest.fixture(scope="module")
