@@ -2,7 +2,7 @@
 # the tasks side by side; each shell runs its share one after another.
 # The job's record in the campaign's folder gets a line before a task begins and after its end, with hundredths of a
 # second since the job's start. So a killed job leaves which of its tasks ended, which ran and which had not begun.
-# shellcheck shell=sh disable=SC2154 # set above or by task.sh
+# shellcheck shell=sh disable=SC2154,SC2329 # set above or by task.sh; called by task.sh
 read_time() {
     read -r gb_time _ </proc/uptime && gb_time=$((${gb_time%.*}${gb_time#*.} - ${gb_start:-0}))
 }
