@@ -34,7 +34,7 @@ rm -rf {RAN} && install -d -o alice {RAN}
 """
 MOUNTS = f"""
 rm -rf {OWN} && install -d -o gridbridge -g gridbridge {OWN} {OWN}/home {OWN}/home/published
-mkdir -p /var/lib/gridbridge-ledger
+install -d -m 700 /var/lib/gridbridge-ledger
 cat >{OWN}/mount <<'END'
 mount --bind {SHARED}/etc /etc/gridbridge && mount --bind {OWN}/home /var/lib/gridbridge &&
 mount --bind {SHARED}/published /var/lib/gridbridge/published &&
