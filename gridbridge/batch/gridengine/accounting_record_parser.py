@@ -253,7 +253,7 @@ def _accounting_record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAcc
             user_s=_parse_usage_amount(fields["ru_utime"]),
             system_s=_parse_usage_amount(fields["ru_stime"]),
             max_rss_kb=_parse_usage_amount(fields["ru_maxrss"]),
-            max_vmem_kb=_parse_optional_amount(fields.get("maxvmem", "")) / 1024,
+            max_vmem_kb=_parse_optional_amount(_maxvmem(fields)) / 1024,
             written_kb=_parse_optional_amount(fields.get("ru_oublock", "")) / BLOCKS_PER_KB,
             pe=fields.get("granted_pe", ""),
             pe_task="" if fields.get("pe_taskid") == NONE else fields.get("pe_taskid", ""),
@@ -263,6 +263,11 @@ def _accounting_record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAcc
         raise ParseError(f"qacct: a record lacks {missing.args[0]}") from missing
     except (ValueError, IndexError, OverflowError, OSError) as wrong:
         raise ParseError(f"qacct: {wrong}") from wrong
+
+
+def _maxvmem(fields: dict[str, str]) -> str:
+    """Return the amount, which a truncated record lacks; Open Cluster Scheduler may print none."""
+    return fields.get("maxvmem", "") if "deleted_by" in fields else fields["maxvmem"]
 
 
 def _parse_integer(text: str) -> int:

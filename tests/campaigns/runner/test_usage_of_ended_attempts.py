@@ -16,7 +16,7 @@ from gridbridge.campaigns.runner.usage_of_ended_attempts import (
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan
-from gridbridge.model.campaigns.campaign_events import EventsChangedInCycle
+from gridbridge.model.campaigns.campaign_events import FailureEventsChangedInCycle
 from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt, TaskUsageAtCluster
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
@@ -138,7 +138,7 @@ def test_measured_usage_is_stored_with_the_attempt_and_its_campaign(site: Measur
         campaign=1, task=0, attempt=1, cluster="gamma", has_failed=False, max_rss_kb=2048, written_kb=7
     )
     usage = TaskUsageAtCluster(campaign=1, cluster="gamma", ended=1, measured=1, max_rss_kb=2048, written_kb=7)
-    site.do(CampaignCyclePlan(measured=(measured,), changes=EventsChangedInCycle(usages=(usage,))))
+    site.do(CampaignCyclePlan(measured=(measured,), changes=FailureEventsChangedInCycle(usages=(usage,))))
 
     (stored,) = site.tasks.submitted_tasks(1, 0, 0)
     assert (attempt.task, 2048, 7) == (stored.number, stored.max_rss_kb, stored.written_kb)
