@@ -1,8 +1,9 @@
 """Has gridbridge-as-user submit, release, find and delete array jobs under the owners' accounts."""
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from gridbridge import errors
 from gridbridge.batch import privileged_helper_calls
@@ -30,6 +31,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
+Value = TypeVar("Value")
 # an owner's program may answer anything
 INVALID_ANSWER = (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError)
 MOST_CHECKPOINTS = 10**6  # of one attempt
@@ -199,11 +201,13 @@ def start_record_reading(campaign: int, cluster: str, attempts: Iterable[tuple[i
 def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], AttemptCheckpoints]:
     """Return the checkpoints by (task, attempt); raise GridbridgeError after a failure or a wrong answer."""
     _require_owner_program_success(answer)
-    try:
-        rows = json.loads(answer.stdout)["checkpoints"]
-        return {(int(task), int(attempt)): _parse_checkpoints(*amounts) for task, attempt, *amounts in rows}
-    except INVALID_ANSWER as error:
-        raise errors.ParseError(f"read-records: {answer.stdout[:80]!r}") from error
+    return _parse_owner_answer(
+        answer,
+        "read-records",
+        lambda values: {
+            (int(task), int(attempt)): _parse_checkpoints(*amounts) for task, attempt, *amounts in values["checkpoints"]
+        },
+    )
 
 
 def start_job_record_reading(campaign: int, cluster: str, jobs: Iterable[tuple[int, int]]) -> BackgroundProgram:
@@ -215,11 +219,11 @@ def start_job_record_reading(campaign: int, cluster: str, jobs: Iterable[tuple[i
 def records_of_jobs(answer: CompletedProgram) -> dict[tuple[int, int], JobRecord]:
     """Return the records by (array index, array number); raise GridbridgeError after a failure or a wrong answer."""
     _require_owner_program_success(answer)
-    try:
-        rows = json.loads(answer.stdout)["jobs"]
-        return {(int(index), int(array)): parse_job_record(str(text)) for index, array, text in rows}
-    except INVALID_ANSWER as error:
-        raise errors.ParseError(f"read-jobs: {answer.stdout[:80]!r}") from error
+    return _parse_owner_answer(
+        answer,
+        "read-jobs",
+        lambda values: {(int(index), int(array)): parse_job_record(str(text)) for index, array, text in values["jobs"]},
+    )
 
 
 def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptCheckpoints:
@@ -232,15 +236,15 @@ def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptChe
 def usage_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], tuple[int, int]]:
     """Return (kB of memory, written kB) by (task, attempt); raise GridbridgeError after a failure or a wrong answer."""
     _require_owner_program_success(answer)
-    try:
-        rows = [tuple(map(int, row)) for row in json.loads(answer.stdout)["usage"]]
-        return {
+    return _parse_owner_answer(
+        answer,
+        "read-records",
+        lambda values: {
             (task, attempt): (min(rss_kb, MOST_USAGE_KB), min(written_kb, MOST_USAGE_KB))
-            for task, attempt, rss_kb, written_kb in rows
+            for task, attempt, rss_kb, written_kb in (map(int, row) for row in values["usage"])
             if rss_kb >= 0 and written_kb >= 0
-        }
-    except INVALID_ANSWER as error:
-        raise errors.ParseError(f"read-records: {answer.stdout[:80]!r}") from error
+        },
+    )
 
 
 def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
@@ -248,10 +252,17 @@ def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
     if answer.status == fixed_paths.NOT_NOW:
         return None
     _require_owner_program_success(answer)
+    return _parse_owner_answer(
+        answer, "files of tasks", lambda values: {int(task): str(why) for task, why in values["missing"].items()}
+    )
+
+
+def _parse_owner_answer(answer: CompletedProgram, source: str, parse: Callable[[Any], Value]) -> Value:
+    """Parse the JSON of an owner's program; raise ParseError for an answer that `parse` can't use."""
     try:
-        return {int(task): str(why) for task, why in json.loads(answer.stdout)["missing"].items()}
+        return parse(json.loads(answer.stdout))
     except INVALID_ANSWER as error:
-        raise errors.ParseError(f"files of tasks: {answer.stdout[:80]!r}") from error
+        raise errors.ParseError(f"{source}: {answer.stdout[:80]!r}") from error
 
 
 def _require_owner_program_success(answer: CompletedProgram) -> None:
@@ -262,15 +273,15 @@ def _require_owner_program_success(answer: CompletedProgram) -> None:
 
 def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry:
     """Return the amounts and the time of a successful carry of input files; raise ParseError for a wrong answer."""
-    try:
-        values = json.loads(answer.stdout)
-        amounts = [float(values[key]) for key in ("copied_bytes", "took_s", "next_task_bytes")]
-        if not all(0 <= amount <= MOST_AMOUNT for amount in amounts):
-            raise ValueError("out of range")
-        copied_bytes, took_s, next_task_bytes = amounts
-        return TimedInputCarry(copied_bytes=int(copied_bytes), took_s=took_s, next_task_bytes=next_task_bytes)
-    except INVALID_ANSWER as error:
-        raise errors.ParseError(f"carry-inputs: {answer.stdout[:80]!r}") from error
+    return _parse_owner_answer(answer, "carry-inputs", _parse_timed_carry)
+
+
+def _parse_timed_carry(values: dict[str, float]) -> TimedInputCarry:
+    amounts = [float(values[key]) for key in ("copied_bytes", "took_s", "next_task_bytes")]
+    if not all(0 <= amount <= MOST_AMOUNT for amount in amounts):
+        raise ValueError("out of range")
+    copied_bytes, took_s, next_task_bytes = amounts
+    return TimedInputCarry(copied_bytes=int(copied_bytes), took_s=took_s, next_task_bytes=next_task_bytes)
 
 
 def _run_array_deletion_command(verb: str, array: CampaignArray, *indices: str) -> list[str]:
