@@ -111,7 +111,7 @@ labs:
 	tools/labs $(LABS)
 
 test-long-stages: $(VENV)/ready
-	$(call stage,long) -n auto -m '(long or twin) and not lab'
+	$(call stage,long) -n $$((2 * $(WAITING))) -m '(long or twin) and not lab'
 	$(call stage,search) -n auto -m 'hypothesis and not lab and not root' --hypothesis-profile search
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-long-as-root; else \
 	echo "left out, for they need root: the tests marked lab"; fi
