@@ -174,7 +174,7 @@ def _plan_task_sends(
 def _list_interrupted_submissions_to_resume(
     ends: _EndedTasksAndRetries, waiting_for_night: Container[CampaignCluster]
 ) -> Iterator[CampaignArray]:
-    """Yield the arrays whose interrupted submission goes on; a paused campaign submits only epilogues."""
+    """Yield the arrays whose interrupted submission continues; a paused campaign submits only epilogues."""
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
@@ -189,7 +189,7 @@ def _list_interrupted_submissions_to_resume(
 
 
 def _list_campaigns_that_end(ends: _EndedTasksAndRetries) -> tuple[int, ...]:
-    """Return the campaigns that end now; a cluster without an answer must not delay the end."""
+    """Return the campaigns that end now; a silent cluster must not delay a campaign's end."""
     runs = {retry.campaign for retry in ends.again}
     return tuple(
         campaign.number
@@ -215,7 +215,7 @@ def _count_arrays_without_listed_tasks(arrays: Iterable[CampaignArray], situatio
 
 
 def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks to retry; a lost task may still run, and is retried only if that does no harm."""
+    """Return the tasks to retry; lost tasks may still run, so only campaigns that allow speculation retry them."""
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.allows_speculative_attempts}
     clusters = {
         campaign.number: {
@@ -233,7 +233,7 @@ def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[i
 
 
 def _are_outputs_awaited(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    """Say whether outputs are being brought home, or will be, because tasks have just succeeded."""
+    """Say whether outputs are being carried home, or will be carried because tasks have just succeeded."""
     return bool(campaign.jdl.outputs_to) and (
         campaign.number in situation.unbrought
         or any(
@@ -307,7 +307,7 @@ ENDS_PER_TRANSACTION = 2000  # about this many ended attempts in a transaction, 
 def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a plan into transactions of about `most` ended attempts; the last has all other changes."""
+    """Split a plan into transactions of about `most` ended attempts; the last one has all other changes too."""
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = [
         (

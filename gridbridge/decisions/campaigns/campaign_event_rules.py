@@ -91,7 +91,7 @@ def _update_silent_cluster_events(book: OpenCampaignEventsInCycle, situation: Ca
 def record_failed_task_events(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
-    """Record in events which tasks failed and are not retried; equal failures are counted in one event."""
+    """Record in events which tasks failed and are not retried; equal failures share an event."""
     for attempt, cluster in ended:
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue
@@ -174,7 +174,7 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
 
 
 def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
-    """Return the campaigns and clusters at which the owner gave up tasks with contradicting records."""
+    """Return (campaign, cluster) wherever the owner gave up tasks with contradicting accounting records."""
     confirmed = (event for event in events if event.code is CampaignEventCode.DISPUTED and event.until)
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 

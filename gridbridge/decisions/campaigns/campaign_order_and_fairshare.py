@@ -1,6 +1,7 @@
 """Rank the campaigns for each cluster, and share the cluster's free slots among the campaigns.
 
-The order is tests, affinity, others (CiGri scheduler specification, metascheduler, note of 20 May 2009).
+Test campaigns come first, then campaigns of a cluster's preferred owners, then all others (CiGri scheduler
+specification, metascheduler, note of 20 May 2009).
 """
 
 import math
@@ -18,7 +19,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
 MIN_PRIOR_TESTS = 3  # each cluster serves at least this many test campaigns of an owner before other campaigns
-SLOTS_PER_PRIOR_TEST = 4  # per this many slots a large cluster first serves one test campaign of each owner
+SLOTS_PER_PRIOR_TEST = 4  # a large cluster first serves one test campaign of each owner per this many slots
 
 
 class ClustersOfferedToCampaign(NamedTuple):
@@ -27,9 +28,10 @@ class ClustersOfferedToCampaign(NamedTuple):
 
 
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
-    """Group campaigns, each with the clusters it may use now; earlier groups get slots first.
+    """Group the campaigns with the clusters that each campaign may use now; earlier groups get slots first.
 
-    Groups: tests, clusters with affinity, other clusters, tests above the limit. Then priority and age decide.
+    The groups are: tests, clusters with affinity, other clusters, tests above the limit. Within a group, priority and
+    age decide.
     """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
@@ -50,7 +52,7 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
 
 
 def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return how many test campaigns of one owner a cluster serves first, so that nobody blocks others."""
+    """Return how many test campaigns of one owner a cluster serves before all other campaigns."""
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
@@ -85,7 +87,8 @@ def explain_campaign_order(
 ) -> tuple[CampaignPrecedenceReason, float, float]:
     """Return why a cluster serves campaign `first` before campaign `then`, and two numbers.
 
-    The numbers are usages or priorities of `then` and `first`, or 0 and the limit of test campaigns, or zeros.
+    The numbers explain the reason: the usages or priorities of `then` and `first`, or 0 and the limit of test
+    campaigns, or two zeros.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
@@ -124,7 +127,7 @@ def sum_usage_by_claimant(
 
 
 def configured_owner_priority(owner: str, sharing: FairShareInputs) -> int:
-    """Return an owner's priority; without one, the highest priority of the owner's groups, or 0."""
+    """Return an owner's configured priority; without it, the highest priority of the owner's groups, or 0."""
     words = (word.rpartition("=") for word in sharing.priorities.split())
     priorities = {name: int(number) for name, _, number in words}
     if owner in priorities:
@@ -142,7 +145,7 @@ def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInput
 def _answering_clusters_by_affinity(
     campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
 ) -> tuple[str, ...]:
-    """Return a campaign's answering clusters: all if `is_affine` is None, else by the owner's affinity."""
+    """Return a campaign's clusters that answered; `is_affine` selects clusters by the owner's affinity (None: all)."""
     return tuple(
         name
         for name in campaign.jdl.clusters
@@ -152,7 +155,7 @@ def _answering_clusters_by_affinity(
     )
 
 
-COMMITTED_USE_S = 900.0  # usage in slot-seconds that each newly granted slot is assumed to have
+COMMITTED_USE_S = 900.0  # each newly granted slot counts as this usage, in slot-seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +175,9 @@ def fair_share_tasks_by_campaign(
 ) -> dict[int, int]:
     """Return how many tasks each campaign gets from a cluster's free slots.
 
-    After `ahead` first tasks for everybody, least usage counts (CiGri scheduler specification, fairsharing).
-    Unlike in CiGri, nobody gains first tasks by many campaigns. `used_s` is in slot-seconds.
+    Each claimant first gets slots for up to `ahead` first tasks. Then the claimant with the least usage gets the next
+    slot (CiGri scheduler specification, fairsharing). Unlike in CiGri, many campaigns give a claimant no more first
+    tasks. `used_s` is in slot-seconds.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}

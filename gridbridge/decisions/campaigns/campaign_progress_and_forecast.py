@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # parts of the last share that remain after each step of the curve's tail
+TAIL = (0.75, 0.5, 0.25, 0.05)  # after each step of the curve's tail, this part of the last share remains
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RunTimeSurvivalCurve:
 
     @property
     def time_variation(self) -> float:
-        """The standard deviation of the run times divided by their mean; near 1 if few tasks have ended."""
+        """The standard deviation of the run times divided by their mean; close to 1 if few tasks have ended."""
         return sqrt((self.squared_time_variation * self.count + 2) / (self.count + 2))
 
     @property
@@ -56,7 +56,6 @@ class RunTimeSurvivalCurve:
         return max(0.0, square / mean**2 - 1) if mean > INSTANT_S else 0.0
 
     def mean_remaining_run_time(self, elapsed: float) -> float:
-        """Return the mean remaining run time of a task that has run for `elapsed` seconds."""
         still, mean, reached = self.share_running_longer(elapsed), 0.0, 0.0
         for share, length in self._shares_and_lengths_of_curve_steps():
             mean += share * max(0.0, reached + length - max(reached, elapsed))
@@ -69,7 +68,6 @@ class RunTimeSurvivalCurve:
         return zip((1.0, *self.shares), lengths, strict=False)
 
     def share_running_longer(self, time: float) -> float:
-        """Return the share of tasks that run longer than `time` seconds."""
         step = bisect_right(self.times, time)
         return self.shares[step - 1] if step else 1.0
 
@@ -79,8 +77,8 @@ def estimate_survival_curve(
 ) -> RunTimeSurvivalCurve:
     """Estimate the survival curve of run times from ended and running tasks.
 
-    Running tasks count, because short tasks end first. If many tasks run longer than all ended tasks, the curve
-    gets a tail with a scale of at least `caution` times the longest time.
+    Running tasks count too, because ended tasks alone are mostly short. If many tasks run longer than all ended tasks,
+    the curve gets a tail with a scale of at least `caution` times the longest time.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
@@ -141,7 +139,7 @@ Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed t
 
 
 def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
-    """Forecast when a campaign's last task ends, and the tasks ended per second; None means unknown."""
+    """Forecast when a campaign's last task ends, and how many tasks end per second; None means unknown."""
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
@@ -175,7 +173,7 @@ def _campaign_end_probability(
 
 
 def relative_error_of_forecast(stored: HalfwayForecast) -> float | None:
-    """Return (end - P50) / (end - time of the forecast); None if the campaign has not ended."""
+    """Return (end - forecast end) / (end - time of the forecast); None if the campaign has not ended."""
     if stored.ended_at is None:
         return None
     took_s = (stored.ended_at - stored.made_at).total_seconds()
@@ -256,7 +254,7 @@ def _log_deviation_of_last_task_start(curve: RunTimeSurvivalCurve, waiting: int,
 
 
 def _end_delay_by_running_tasks_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return how many seconds later running tasks end than tasks with evenly spread starts."""
+    """Return how much later, in seconds, running tasks end than tasks whose starts are evenly spread."""
     late = sum(
         many * (curve.mean_remaining_run_time(elapsed) / curve.mean_run_time - (1 + curve.squared_time_variation) / 2)
         for curve, elapsed, many in running
@@ -306,7 +304,7 @@ def add_ended_task_counts_to_campaign(
 def _ended_task_counts_by_cluster(
     campaign: PublishedCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[CampaignProgressAtCluster]:
-    """Yield the counts of ended tasks at each cluster; cluster "" has the tasks that were never sent."""
+    """Yield the counts of ended tasks at each cluster; cluster "" stands for tasks that were never sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
         at = by_cluster.get(cluster, CampaignProgressAtCluster(cluster=cluster))

@@ -18,7 +18,7 @@ class ClusterOfferToScheduler:
     may_wait: int  # number of additional tasks of all campaigns that may wait at the cluster
     most: int  # number of tasks that max_jobs, file servers and limits on arrays still allow
     waiting: int = 0  # number of the campaign's tasks that wait at the cluster
-    given: int = 0  # in `to_wait`: number of tasks already allotted to the cluster in this cycle
+    given: int = 0  # number of tasks already allotted to the cluster in this cycle; 0 in `to_start`
     is_tried: bool = False  # whether a task of the campaign was sent to the cluster before
     predicted: TasksPerFreeSlotUpdate | None = None  # job ratio at the cluster; None: unknown
 
@@ -42,7 +42,7 @@ class TaskPerClusterScheduler:
     """The scheduler of test campaigns, which send only one task to each cluster (CiGri's specification)."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return 1 if a task fits and the cluster has got no task of the campaign yet; otherwise 0."""
+        """Return 1 if a task fits and the cluster has not yet got a task of the campaign; otherwise 0."""
         return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
     def to_wait(self, _: ClusterOfferToScheduler, /) -> int:
@@ -62,7 +62,7 @@ class WorkqueueScheduler:
         return max(0, min(count_tasks_by_job_ratio(ratio, free_slots, slots) - offer.waiting, offer.most))
 
     def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return how many additional tasks may wait, but at most the limit of the offer."""
+        """Return how many additional tasks may wait at the cluster, within the limit of the offer."""
         return max(0, min(offer.may_wait, offer.most - offer.given)) if offer.predicted else 0
 
 

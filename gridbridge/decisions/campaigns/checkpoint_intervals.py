@@ -19,15 +19,15 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import (
 from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes, TaskLossRate
 from gridbridge.model.campaigns.jdl import AUTOMATIC
 
-USUAL_COST_S = 10.0  # until a checkpoint of the campaign has been timed
-USUAL_LOSS_S = 43_200.0  # between losses, until a task of the owner has been lost at the cluster
+USUAL_COST_S = 10.0  # assumed until a checkpoint of the campaign has been timed
+USUAL_LOSS_S = 43_200.0  # assumed time between two losses, until a task of the owner has been lost at the cluster
 FEWEST_LOSSES = 0.5  # a smaller decayed number of losses counts as 0
 HALF_LIFE_S = 7 * 86_400.0
 LOSSES = frozenset({TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT})
 
 
 def best_checkpoint_interval_s(cost_s: float, between_losses_s: float) -> float:
-    """Return the interval with which least work is lost, in seconds of work between checkpoints, without bounds."""
+    """Return the seconds of work between checkpoints that lose the least work; the result is not bounded."""
     if cost_s >= 2 * between_losses_s:
         return between_losses_s
     root = math.sqrt(cost_s / (2 * between_losses_s))
@@ -68,7 +68,7 @@ class CheckpointIntervals:
 
 
 def add_ended_attempts_to_rate(rate: TaskLossRate, ended: Iterable[TaskAttempt], now: datetime) -> TaskLossRate:
-    """Return a rate that has decayed until `now`, plus the run times and losses of ended attempts."""
+    """Decay a loss rate until `now`, then add the run times and losses of ended attempts."""
     attempts = [*ended]
     share = math.pow(0.5, max(0.0, (now - rate.at).total_seconds()) / HALF_LIFE_S)
     return replace(

@@ -124,7 +124,7 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return a repeated event; its pause before the next probe doubles if the last pause is over."""
+    """Return the event of a repeated failure; the pause before the next probe doubles if the last pause is over."""
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
     event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
@@ -155,7 +155,7 @@ MIN_SUCCESSES = 5  # before this many successes of the campaign no cluster count
 MIN_SUCCESSES_ELSEWHERE = 3  # a comparison needs this many successes at the campaign's other clusters together
 MAX_SHARE_OF_MEDIAN = 0.1  # a black hole's median run time is below this share of the median at other clusters
 MAX_BLACK_HOLE_S = 5.0
-TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded
+TIME_RESOLUTION_S = 0.5  # half a second, because run times are rounded to whole seconds
 KEPT_DURATIONS = 32
 
 
@@ -186,7 +186,7 @@ def _is_black_hole(record: CampaignSuccessAtCluster, of_campaign: Iterable[Campa
 
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
-    """For each cluster where no task of the campaign runs, count the tasks that waited there in vain."""
+    """Count the tasks that waited in vain, for each cluster where no task of the campaign runs."""
     running = {view.campaign_and_cluster for view in situation.there if view.listed > view.waiting}
     waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}

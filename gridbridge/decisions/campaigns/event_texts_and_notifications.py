@@ -162,7 +162,7 @@ def build_event_notification(event: CampaignEvent, campaign: Campaign | None) ->
 
 
 def build_start_or_end_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
-    """Return what to tell the owner about the start of a campaign, or (`is_over`) about its end."""
+    """Return the owner's notification that a campaign has started, or (`is_over`) that it has ended."""
     name = f"campaign {campaign.number} ({replace_control_characters(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
     tasks = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')}"

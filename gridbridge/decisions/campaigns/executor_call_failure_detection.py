@@ -18,8 +18,8 @@ def is_campaign_over(shown: PublishedCampaign) -> bool:
 def may_calls_have_failed(shown: PublishedCampaign, tasks: int, calls: int, failures_read: int) -> bool:
     """Say whether the published tasks must be read, which is slow for many tasks.
 
-    `calls` of the `tasks` sent tasks lack an outcome; `failures_read` tasks had failed when the tasks were read last.
-    A cancelled call has its outcome before its task ends.
+    `tasks` is the number of sent tasks, and `calls` the number of calls without an outcome. `failures_read` tasks had
+    failed when the tasks were last read. A cancelled call has its outcome before its task ends.
     """
     has_failures = shown.failed + shown.cancelled != failures_read
     return is_campaign_over(shown) or has_failures or shown.ended > tasks - calls
@@ -28,7 +28,7 @@ def may_calls_have_failed(shown: PublishedCampaign, tasks: int, calls: int, fail
 def calls_with_ended_tasks(
     shown: PublishedCampaign, tasks: Mapping[int, PublishedCampaignTask], calls: Collection[int]
 ) -> dict[int, PublishedCampaignTask]:
-    """Return the ended tasks of `calls` from {call: task}; all tasks of `calls` if the campaign is over."""
+    """Return the calls whose task has ended, as {call: task}; every call counts if the campaign is over."""
     is_over = is_campaign_over(shown)
     return {call: task for call, task in tasks.items() if call in calls and (is_over or task.has_ended)}
 

@@ -44,7 +44,7 @@ def decide_file_server_limits(situation: CampaignCycleSituation) -> tuple[FileSe
 def add_sent_tasks_to_limits(
     limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule], sent: Counter[str]
 ) -> tuple[FileServerLimit, ...]:
-    """Return the limits with the tasks that a cycle sends to each cluster."""
+    """Return the limits after adding the tasks that a cycle sends to each cluster."""
     clusters = {rule.storage: rule.clusters for rule in rules}
     return tuple(
         replace(limit, tasks=limit.tasks + sum(sent[name] for name in clusters[limit.storage])) for limit in limits
@@ -61,7 +61,7 @@ def count_tasks_by_campaign_and_cluster(situation: CampaignCycleSituation) -> Co
 
 
 def count_tasks_awaiting_inputs(situation: CampaignCycleSituation) -> Counter[str]:
-    """Count the tasks of each cluster whose input files may not be at the cluster yet."""
+    """Count, for each cluster, the tasks whose input files may not have arrived yet."""
     carrying = {(cost.campaign, cost.cluster) for cost in situation.carry_costs}
     counts = Counter[str]()
     for array in situation.unfinished_arrays:
@@ -107,7 +107,7 @@ def next_file_server_limit(
 
 
 def _limit_without_load(rule: FileServerRule, last: FileServerLimit, at: datetime, high: float) -> FileServerLimit:
-    """Return the last limit while the last load is recent, then a limit that falls by a step in each cycle."""
+    """Return the last limit while the last load is recent; after that, lower the limit by a step in each cycle."""
     if last.load_at is not None and 0 <= (at - last.load_at).total_seconds() <= rule.keep_s:
         return replace(last, limit=min(high, last.limit))
     limit = min(high, max(0.0, last.limit - rule.step))
@@ -117,7 +117,7 @@ def _limit_without_load(rule: FileServerRule, last: FileServerLimit, at: datetim
 def exhausted_limits_by_cluster(
     limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule]
 ) -> dict[str, tuple[FileServerRule, FileServerLimit]]:
-    """Return for each cluster a file server that allows no more tasks, if the cluster has such a file server."""
+    """Return, by cluster, a file server that allows no more tasks; clusters without such a server are left out."""
     by_storage = {limit.storage: limit for limit in limits if floor(limit.limit) <= limit.tasks}
     full = ((rule, by_storage[rule.storage]) for rule in rules if rule.storage in by_storage)
     return {cluster: (rule, limit) for rule, limit in full for cluster in rule.clusters}

@@ -16,7 +16,7 @@ class TaskEndInJob:
 
 
 UNBEGUN = TaskEndInJob(end=None)
-FIRST_CS = 100  # a task that began within the first second began with the job
+FIRST_CS = 100  # a task that began within the first second counts as begun with the job
 
 
 def split_job_end_among_tasks(
@@ -24,10 +24,10 @@ def split_job_end_among_tasks(
 ) -> dict[TaskAttempt, TaskEndInJob]:
     """Return the end of each attempt of a job; `record` is None if it can't be read.
 
-    A task with an end in the record has ended so; a task without an end ended with the job; all others have not begun.
-    A job that began no task ended for its first task, or for all tasks if it was deleted or is lost. If a lost job may
-    still live (`may_live`), its tasks without an end are lost. Only tasks that began with the job had the whole
-    walltime; another task that the walltime ended counts as preempted.
+    If the record has a task's end, this end counts. A task that began without a recorded end ended with the job. All
+    other tasks have not begun. If a job began no task, its end counts for its first task, or for all tasks if the job
+    was deleted or lost. If a lost job may still live (`may_live`), its tasks without an end are lost. Only tasks that
+    began with the job had the whole walltime; another task that the walltime ended counts as preempted.
     """
     if record is None:
         return dict.fromkeys(attempts, TaskEndInJob(end=JobEnd(host=job.host)))
@@ -66,10 +66,10 @@ def _end_with_job(job: JobEnd, run_s: float | None, walltime_s: int, *, is_first
 
 
 def _run_times_s(job: JobEnd, record: JobRecord) -> dict[TaskAndAttempt, float]:
-    """Return the tasks' run times; together they are the job's, so that no owner can hide used slots of the job.
+    """Return the tasks' run times; their sum is the job's run time, so that owners can't hide used slots.
 
-    A task without an end has run until the job's end. The others share the rest of the job's time in proportion to
-    their times in the record. Sums of the rounded times stay exact.
+    A task without a recorded end ran until the job's end. The other tasks share the rest of the job's time in
+    proportion to their recorded times. Sums of the rounded times stay exact.
     """
     if job.wallclock_s is None:
         return {}

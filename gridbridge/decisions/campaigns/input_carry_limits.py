@@ -17,10 +17,10 @@ class _ClustersByCarry(NamedTuple):
 
 
 class InputCarryLimits:
-    """The time of carries to each cluster, and the tasks that start sooner there than at other clusters.
+    """The time of carries to each cluster, and the number of tasks that a carry lets start sooner.
 
-    While the files of n tasks travel to a cluster, each n times t seconds, the clusters with a shorter carry start r
-    tasks a second. So of w waiting tasks n start sooner at the cluster if n * t <= (w - n) / r.
+    A carry for n tasks takes n * t seconds. Meanwhile, clusters with a shorter carry start r tasks a second. So n of w
+    waiting tasks start sooner at the cluster if n * t <= (w - n) / r.
     """
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
@@ -42,9 +42,9 @@ class InputCarryLimits:
         return self._task_s.get((campaign, cluster)) or 0.0
 
     def max_tasks_ahead(self, campaign: int, cluster: str) -> float:
-        """Return how many more tasks without a free slot may get their input files, by the bytes of the files.
+        """Return how many more tasks may get their input files before a slot is free, by the bytes of the files.
 
-        Tasks that wait at the cluster count as such tasks, and so do tasks whose files are being carried.
+        Tasks that wait at the cluster, or whose files are being carried, use up this number.
         """
         pair = campaign, cluster
         if not (task_bytes := self._task_bytes.get(pair, 0.0)):
@@ -60,7 +60,7 @@ class InputCarryLimits:
     def is_carry_fast(self, campaign: Campaign, cluster: str) -> bool:
         """Say whether files travel to a cluster at least as fast as to the campaign's clusters on average.
 
-        To a cluster that sees the files they travel in no time.
+        A cluster that sees the files needs no time for them.
         """
         number = campaign.number
         if number not in self._mean_rates:
@@ -71,7 +71,7 @@ class InputCarryLimits:
     def max_tasks_worth_carrying(self, campaign: Campaign, cluster: str, unsent: int, given: int = 0) -> int:
         """Return how many of the unsent tasks start sooner at a cluster than elsewhere.
 
-        `given` tasks go there in this cycle already. Until the first carry has been timed, one task is sent.
+        The cluster already gets `given` tasks in this cycle. Until the first carry has been timed, one task is sent.
         """
         travelling = self._travelling[campaign.number, cluster] + given
         if self.is_first_carry_awaited(campaign, cluster):

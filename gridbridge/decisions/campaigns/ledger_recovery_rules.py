@@ -42,10 +42,10 @@ def plan_recovery_from_root_ledger(
 ) -> tuple[LedgerRecoveryStep, ...]:
     """Return the steps that restore a campaign's lost arrays in the state file, one step per transaction.
 
-    The newest arrays come first, and root refuses tasks that the ledger has, so that any step may be the last.
-    A task's last lost attempt and later copies are awaited; all other lost attempts get an unknown end. A
-    waiting task with a copy in the ledger is not sent again. An array without a job id was never released, and
-    is given up if tasks of it were sent again. `refused` is an array that root refused.
+    The newest arrays come first, and root refuses tasks that are in the ledger, so the recovery may stop after any
+    step. The end of a task's last lost attempt, and of later copies, is awaited; all other lost attempts get an unknown
+    end. A waiting task with a copy in the ledger is not sent again. An array without a job id was never released; it is
+    given up if some of its tasks were sent again. `refused` is an array that root refused.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _does_array_differ_from_root_ledger(array, stored, ledger)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from gridbridge.model.campaigns.campaign_master_lease import CampaignMasterLease, SharedFolderMark
 
-RENEWALS = 5  # tries to renew a lease before it expires; a waiting master looks as often
+RENEWALS = 5  # tries to renew a lease before the lease expires; a waiting master checks the lease equally often
 
 
 def may_take_lease(lease: CampaignMasterLease, host: str) -> bool:
@@ -29,10 +29,10 @@ def renewal_pause_s(lease_s: float) -> float:
 
 
 def find_unshared_folder(lease: CampaignMasterLease, marks: Mapping[str, SharedFolderMark]) -> str:
-    """Return the first folder that is not the folder of the earlier master; "" if all are.
+    """Return the first folder that this master does not share with the earlier master; "" if there is none.
 
-    A copy of a folder has another inode number. A mark above `accepted_term` is of a master that was killed before it
-    recorded its marks, or of a time after a backup of the database; no copy can have such a mark.
+    A copy of a folder has another inode number. A mark above `accepted_term` proves a shared folder: its master was
+    killed before it recorded its marks, or wrote it after the database's backup.
     """
     for path, mark in marks.items():
         if mark.term < lease.accepted_term:
@@ -43,6 +43,6 @@ def find_unshared_folder(lease: CampaignMasterLease, marks: Mapping[str, SharedF
 
 
 def term_above_all_marks(term: int, marks: Mapping[str, SharedFolderMark]) -> int:
-    """Return the term under which a master leads: `term`, or a later one if a restored database is behind the marks."""
+    """Return the term under which a master leads: `term`, or a later term if the database is behind the marks."""
     highest = max((mark.term for mark in marks.values()), default=0)
     return term if term > highest else highest + 1

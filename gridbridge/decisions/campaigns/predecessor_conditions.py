@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign_predecessors import (
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-# all fields except the numbers of the tasks; attrgetter is faster than `replace` and a comparison
+# all fields except the task numbers; attrgetter compares them faster than `replace` does
 _kind_of_tasks = attrgetter(*(field.name for field in fields(WaitingTaskRange) if field.name not in ("first", "last")))
 
 
@@ -29,7 +29,7 @@ def unmet_predecessors(
 ) -> tuple[AwaitedPredecessor, ...]:
     """Return the predecessors for which a campaign waits.
 
-    `awaiting` is the number of its tasks that wait for tasks of the same number.
+    `awaiting` counts the campaign's tasks that wait for the predecessor's task with the same number.
     """
     if not campaign.state.is_alive:
         return ()
@@ -48,7 +48,7 @@ def unmet_predecessors(
 def apply_predecessor_conditions(situation: CampaignCycleSituation) -> CampaignCycleSituation:
     """Cancel campaigns by `on_failure`, and leave out the unsent tasks of campaigns that wait for a whole predecessor.
 
-    Such a campaign has no task to send, so no slot is kept for it. Returns the changed situation.
+    A waiting campaign then has no task to send, so no slot is kept for the campaign. Returns the changed situation.
     """
     cancelled = frozenset(list_campaigns_to_cancel(situation))
     waiting, awaiting = dict(situation.waiting), dict(situation.awaiting)
@@ -86,7 +86,8 @@ def unmet_predecessors_in_situation(
 def list_campaigns_to_cancel(situation: CampaignCycleSituation) -> Iterator[int]:
     """Yield the campaigns that `on_failure` cancels.
 
-    A paused campaign is cancelled only once resumed: a restored state file may lack retries of its predecessor.
+    A paused campaign is not cancelled until it is resumed, because a restored state file may lack its predecessor's
+    retries.
     """
     for campaign in situation.campaigns:
         is_to_cancel = campaign.jdl.on_failure is PredecessorFailureAction.CANCEL
@@ -148,7 +149,7 @@ def release_tasks_from_predecessor(
 ) -> tuple[WaitingTaskRange, ...]:
     """Return ranges of waiting tasks in which the `succeeded` tasks no longer wait for a predecessor.
 
-    `waiting` and `succeeded` are in ascending order. Adjoining ranges become one if they differ in nothing else.
+    `waiting` and `succeeded` are in ascending order. Adjoining ranges that are otherwise equal are joined.
     """
     merged: list[WaitingTaskRange] = []
     parts = deque(succeeded)
@@ -161,7 +162,7 @@ def release_tasks_from_predecessor(
 
 
 def _join_adjoining_ranges(before: list[WaitingTaskRange], piece: WaitingTaskRange) -> list[WaitingTaskRange]:
-    """Return a range and the next piece, as a single range if only the numbers of their tasks differ."""
+    """Join a range and the next piece if only their task numbers differ; otherwise return both."""
     if before and before[0].last + 1 == piece.first and _kind_of_tasks(before[0]) == _kind_of_tasks(piece):
         return [replace(before[0], last=piece.last)]
     return [*before, piece]

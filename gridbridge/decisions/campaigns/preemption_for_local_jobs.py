@@ -1,6 +1,7 @@
 """Choose the best-effort tasks to preempt, so that a waiting job of the local cluster can start.
 
-Grid Engine preempts when a job starts (queue_conf(5), subordinate_list), so never for a lacking consumable.
+Grid Engine itself preempts only when a job starts (queue_conf(5), subordinate_list), and so never frees a consumable
+for a waiting job.
 """
 
 from collections import defaultdict
@@ -42,7 +43,7 @@ def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> 
 def find_blocked_local_requests(
     cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[LocalRequestBlockedByCampaigns, ...]:
-    """Return the first local requests that a preemption would start, without those in `recent`."""
+    """Return the first local requests that a preemption would start, except the requests in `recent`."""
     tasks = tuple(_list_preemptible_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, ours)]
     shut = {holder.host for holder in strangers if holder.alone}
@@ -158,7 +159,7 @@ VictimChoice = tuple[FreeQueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
 def choose_preemption_victims(request: LocalRequestBlockedByCampaigns) -> VictimChoice | None:
-    """Choose the queue instance with fewest preemptions, and its victims; None if none is needed or helps."""
+    """Choose the queue instance with fewest preemptions, and its victims; None if no preemption is needed or helps."""
     tasks, choices = _PreemptibleTasksByHost(request), list[VictimChoice]()
     for host in request.places:
         missing, barring = (
@@ -203,7 +204,7 @@ def _cost_of_preemption_choice(choice: VictimChoice) -> tuple[int, list[float], 
 def _missing_resource_amounts(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> ResourceAmounts | None:
-    """Return what a request still lacks after running deletions; None if it can never start at the host."""
+    """Return the amounts a host lacks for a request after running deletions; None if the host can never run it."""
     free = {**request.free, **host.free}
     demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
     demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}

@@ -1,4 +1,4 @@
-"""Decide when a campaign's prologue and epilogue run at a cluster, each once (CiGri's JDL, v3)."""
+"""Decide when a campaign's prologue and epilogue run at a cluster; each runs once (CiGri's JDL, v3)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -35,9 +35,9 @@ ENDED_BY_CLUSTER = {  # outcomes that the prologue or epilogue did not cause, ea
 
 
 class PrologueAndEpilogueProgress:
-    """The prologues and epilogues of all campaigns, with those ends that the present cycle has found.
+    """The prologues and epilogues of all campaigns, including ends that the present cycle has found.
 
-    A failed prologue closes the cluster until a probe repeats it; a preempted or lost one has not failed. The
+    A failed prologue closes the cluster until a probe repeats it; a preempted or lost prologue has not failed. The
     epilogue starts when all tasks have ended, even in a cancelled campaign.
     """
 
@@ -96,7 +96,7 @@ class PrologueAndEpilogueProgress:
     def end_campaigns_or_start_epilogues(
         self, campaigns: Iterable[int]
     ) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
-        """Return which campaigns end now, and which epilogues start first; running prologues are awaited."""
+        """Return the campaigns that end now, and the epilogues to start for others; running prologues are awaited."""
         ending, steps, preparing = [], [], self.clusters_running_prologue_or_epilogue()
         for number in campaigns:
             unfinished = [

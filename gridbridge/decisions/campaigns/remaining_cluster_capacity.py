@@ -23,7 +23,7 @@ NO_SEMI_SLOTS: Mapping[str, int] = {}
 class FreeClusterSlots:
     """The free ordinary slots and best-effort slots of each cluster.
 
-    Each task takes a slot of both kinds, so that no ordinary task preempts a best-effort one of the same cycle.
+    Each task takes a slot of both kinds, so that no ordinary task preempts a best-effort task of the same cycle.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class FreeClusterSlots:
 
 
 class RemainingArraysByCluster:
-    """The number of additional arrays that each cluster accepts from each campaign owner, and from all."""
+    """The number of additional arrays that each cluster accepts from each campaign owner, and from all owners."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class RemainingClusterCapacity:
     arrays: RemainingArraysByCluster
     tasks: RemainingTasksByLimit
     closed_to_wide: set[str]
-    stuck: frozenset[CampaignCluster]  # pairs whose startable tasks all waited too long to keep free slots for them
+    # pairs (campaign, cluster) whose startable tasks all waited longer than SLOT_KEPT_S
+    stuck: frozenset[CampaignCluster]
     unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
 
 
@@ -128,7 +129,7 @@ def remaining_capacity_of_clusters(
 ) -> RemainingClusterCapacity:
     """Return the clusters' free capacity, less the slots of waiting tasks and of tasks in `begun` arrays.
 
-    Slots are kept only for `SLOT_KEPT_S`, because tasks that fit no host would block a cluster. The JDLs in
+    Slots are kept only for `SLOT_KEPT_S`; otherwise tasks that fit no host would block a cluster. The JDLs in
     `campaigns` still name the closed clusters.
     """
     free = FreeClusterSlots(

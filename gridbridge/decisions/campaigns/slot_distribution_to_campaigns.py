@@ -41,8 +41,9 @@ def distribute_slots_to_campaigns(
 ) -> tuple[PlannedCampaignTaskSend, ...]:
     """Return the tasks that one cycle of the runner sends to clusters.
 
-    No task is sent to wait before all free slots are filled. A cluster in `barred` gets no task, or one probe.
-    The arrays in `begun` are submitted in any case. The JDLs in `campaigns` still name the closed clusters.
+    No task is sent to wait before all free slots are filled. A cluster in `barred` gets no task, or one probe. The
+    arrays in `begun` are submitted anyway, and take slots first. The JDLs in `campaigns` still name the closed
+    clusters.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
@@ -79,7 +80,7 @@ def distribute_slots_to_campaigns(
 def _fill_jobs_with_tasks(
     unsent: UnsentTaskBacklog, pair: CampaignCluster, jobs: int, groups: Mapping[CampaignCluster, TaskGroupSize]
 ) -> int:
-    """Take the tasks that a cluster's jobs run beyond one task each; return the number of all tasks of the jobs."""
+    """Take further unsent tasks for jobs that run several tasks each; return the number of all tasks of the jobs."""
     more = jobs * (groups.get(pair, ALONE).tasks - 1)
     more = min(more, unsent.count_tasks_for_cluster(*pair)) if more else 0
     unsent.take_unsent_tasks(*pair, more)
@@ -89,7 +90,7 @@ def _fill_jobs_with_tasks(
 def _count_ordinary_tasks(
     given: Mapping[CampaignCluster, int], campaigns: Mapping[int, Campaign], semi_slots: dict[str, int]
 ) -> Counter[CampaignCluster]:
-    """Return how many of the tasks of type semi-best-effort are ordinary jobs; `semi_slots` are still unused."""
+    """Return how many tasks of type semi-best-effort become ordinary jobs, and take their slots from `semi_slots`."""
     ordinary = Counter[CampaignCluster]()
     for (number, cluster), tasks in given.items():
         request = campaigns[number].jdl.clusters[cluster]
@@ -104,7 +105,7 @@ class TaskAllotmentToClusters:
         self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: SchedulerTaskCounter
     ) -> None:
         self.given: Counter[CampaignCluster] = Counter()
-        self._waiting: Counter[CampaignCluster] = Counter()  # those of `given` without a free slot
+        self._waiting: Counter[CampaignCluster] = Counter()  # tasks of `given` that have no free slot
         self._situation = situation
         self._matching = matching
         self._remaining = matching.left
@@ -145,7 +146,8 @@ class TaskAllotmentToClusters:
     def count_unshared_tasks_first(self, campaign: Campaign, cluster: str) -> int:
         """Return how many tasks that share no input file go before tasks that share files.
 
-        Files of a single task are carried where carries are fast, and ahead: free slots get tasks whose file is there.
+        If carries are fast, a task's own files are carried ahead, while free slots get tasks whose file is at the
+        cluster.
         """
         is_fast = campaign.jdl.inputs and self._carries.is_carry_fast(campaign, cluster)
         return max(1, self._waiting[campaign.number, cluster]) if is_fast else 0

@@ -1,6 +1,6 @@
 """Plan speculative attempts: extra attempts of tasks that run long near the end of a campaign.
 
-gridbridge limits CiGri's finalize scheduling (scheduler specification): most last tasks need no help.
+CiGri's finalize scheduling (scheduler specification) starts more of them, but most last tasks need none.
 """
 
 from collections import Counter, defaultdict
@@ -36,7 +36,7 @@ class CampaignNearEnd:
     sent_s: float  # seconds since the campaign's last task was sent
     free: Mapping[str, int]  # {cluster: number of tasks that fit into its free slots}, the best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[RunningTaskAttempt]  # all live attempts of a task, or none
+    live: Sequence[RunningTaskAttempt]  # the live attempts of some tasks; a task is listed with all its live attempts
     made: Mapping[int, int]  # {task: number of its speculative attempts so far}
     limits: LateSpeculationSection
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # {task: clusters where it failed}

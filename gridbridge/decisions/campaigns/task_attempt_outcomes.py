@@ -65,9 +65,9 @@ def outcome_of_task_deleted_by_nikita(
 ) -> TaskAttemptOutcome:
     """Return the outcome of a task marked for deletion by nikita; `outcome` is from the accounting.
 
-    A task that ended by itself keeps `outcome`. A cancelled task gets UNWANTED, so that it never runs again. A
-    task that was deleted for waiting, but had just started, counts as preempted. A started task of a move keeps
-    `outcome`, because somebody else ended it.
+    A task that ended by itself keeps `outcome`. A cancelled task gets UNWANTED, so that it never runs again. A task
+    that was deleted for waiting, but had just started, counts as preempted. A task marked for a move keeps `outcome` if
+    it had started, because somebody else ended it.
     """
     if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -103,8 +103,8 @@ class ArrayWithMissingTasks:
 class MissingAttemptOutcomeDecider:
     """Decides the outcomes of attempts that are missing in the job lists of their clusters.
 
-    Without a record, an unstarted task counts as deleted after `forgotten_s`, or at once if nikita held it before
-    the deletion; a started one is lost, and may still run.
+    Without a record, an unstarted task counts as deleted after `forgotten_s`, or at once if nikita held it before the
+    deletion; a started task counts as lost, and may still run.
     """
 
     def __init__(
@@ -129,8 +129,9 @@ class MissingAttemptOutcomeDecider:
     ) -> ReportedEnds:
         """Return those reported ends of an array's tasks that gridbridge believes.
 
-        Records of tasks deleted before their start are forged, and ignored, like contradictions in a cancelled
-        campaign. Contradicting records of tasks that the owner gave up become an unknown end.
+        Records of tasks that were deleted before their start must be forged, and are ignored; so are contradicting
+        records in a cancelled campaign. If the owner gave up tasks with contradicting records, the tasks get an unknown
+        end.
         """
         ends = mark_future_ends_as_disputed(missing, ends)
         ends = {**ends, **dict.fromkeys(self.list_tasks_deleted_while_held(array), DELETED_BEFORE_START)}
@@ -143,7 +144,7 @@ class MissingAttemptOutcomeDecider:
     def list_attempts_missing_too_long(
         self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> tuple[TaskAttempt, ...]:
-        """Return attempts missing too long without an accounting record, or with an end in the future."""
+        """Return attempts that are missing too long, without an accounting record or with an end in the future."""
         return tuple(
             attempt
             for attempt, missed_s in missing.items()
@@ -237,9 +238,9 @@ def select_attempts_with_conflicting_ends(
 def known_job_ends(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
 ) -> dict[TaskAttempt, JobEnd]:
-    """Return the ends of missing attempts' jobs that are known; a disputed (None) or future end is no end yet.
+    """Return the known ends of missing attempts' jobs; a disputed (None) or future end does not count yet.
 
-    `missing` has the seconds since the last listing.
+    `missing` has, for each attempt, the seconds since a job list last showed it.
     """
     known = {}
     for attempt, missed_s in missing.items():
@@ -283,7 +284,7 @@ def _attempt_with_end(
 
 
 def _measured_kb(end: JobEnd, kb: float | None) -> int | None:
-    """Return a measured amount; a job that was measured has a resident set."""
+    """Return an amount in kB; None if the job was not measured, that is, has no resident set."""
     return round(kb or 0) if end.max_rss_kb else None
 
 
@@ -312,7 +313,7 @@ def outcomes_of_grouped_attempts(
 def _attempt_with_end_in_job(
     attempt: TaskAttempt, in_job: TaskEndInJob, walltime_s: int, mark: TaskDeletionMark | None
 ) -> TaskAttempt:
-    """Give an attempt its outcome; a deletion of the job for a cancelled task concerns this task alone."""
+    """Give an attempt its outcome; the cancellation of one task, for which the whole job was deleted, ends no other."""
     if attempt.is_unwanted:
         return _attempt_with_end(attempt, in_job.end or UNKNOWN_END, walltime_s, NikitaDeletionReason.UNWANTED)
     if in_job.end is None:

@@ -9,11 +9,11 @@ from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituatio
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 
 REQUESTED_JOB_S = 900.0  # CiGri groups to 900 s
-JOB_PER_SHORT_TASK = 10  # without a key in the JDL, a job of several tasks lasts so many times `group_below_s`
-UNMEASURED_TASKS = 50  # CiGri's group while no task has ended
-MOST_TASKS = 1000  # of a job
+JOB_PER_SHORT_TASK = 10  # without a key in the JDL, a job of several tasks lasts this many times `group_below_s`
+UNMEASURED_TASKS = 50  # as many tasks as CiGri groups while no task has ended
+MOST_TASKS = 1000  # largest number of tasks in a job
 PART_OF_WALLTIME = 4  # tasks begin in this part of the walltime, so that each task may use most of it
-LEAST_MEAN_S = 0.1  # run times are whole seconds
+LEAST_MEAN_S = 0.1  # smallest mean run time, because run times are whole seconds
 NEVER_S = 1e9  # mean run time that stands for a cluster where no task has succeeded
 
 

@@ -181,7 +181,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
 
 
 def _attempt_that_decides_task_outcome(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the number of the attempt that decides a task; 0 if another succeeded or may succeed."""
+    """Return the number of the attempt that decides a task; 0 if another attempt succeeded or may succeed."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0

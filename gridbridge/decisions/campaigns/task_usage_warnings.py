@@ -20,8 +20,8 @@ from gridbridge.model.campaigns.task_resource_usage import (
 )
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-FEWEST_TASKS = 3  # overruns before an event, as a single task may be an exception
-LEAST_SHARE = 0.1  # of the ended attempts
+FEWEST_TASKS = 3  # an event needs this many overruns, because a single task may be an exception
+LEAST_SHARE = 0.1  # an event needs this share of the ended attempts
 NEAR = 0.9  # a failed task with this share of the requested memory probably lacked memory
 FAILURES = frozenset({TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL})
 COUNTED = FAILURES | {
@@ -162,7 +162,7 @@ def _describe_peak(usage: TaskUsageAtCluster, request: TaskMemoryRequest) -> str
 def warnings_from_earlier_usage(
     usages: Iterable[TaskUsageAtCluster], requests: Mapping[str, JdlSettingsAtCluster]
 ) -> Iterator[str]:
-    """Yield what an earlier campaign's usage says against the requests of a new campaign, by cluster."""
+    """Yield a warning for each cluster where an earlier campaign's usage exceeds a new campaign's requests."""
     for usage in usages:
         request = requests.get(usage.cluster)
         if request is None or not usage.ended:

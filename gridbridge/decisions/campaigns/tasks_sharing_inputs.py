@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 LEAST_SHARED_BYTES = 1 << 20  # a smaller file is carried in less time than a call of the carrying program takes
 MOST_GROUP_RANGES = 10_000  # a campaign with more ranges has no groups
-MOST_OVERTAKING = 1000  # at most so many later tasks are sent before a task
+MOST_OVERTAKING = 1000  # at most this many later tasks overtake a task
 HIGHEST = 999_999_999
 GroupTaskRange = tuple[int, int, int]  # first task, last task, group
 
@@ -69,8 +69,8 @@ def choose_tasks_sharing_inputs(
     """Choose `count` of the next tasks for a cluster; `tasks` has each task and its group, in ascending order.
 
     First come `unshared_first` tasks without a group, then tasks of groups whose file was sent to this cluster, and
-    groups whose file was sent to no cluster, group by group. Then come further tasks without a group, last groups whose
-    file was sent to other clusters only.
+    groups whose file was sent to no cluster, group by group. Then come further tasks without a group, and last the
+    groups whose file was sent only to other clusters.
     """
     here: list[tuple[int, int | None]] = []
     by_group: dict[int | None, list[tuple[int, int | None]]] = {None: []}

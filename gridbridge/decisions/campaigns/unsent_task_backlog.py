@@ -50,7 +50,7 @@ class UnsentTaskBacklog:
         }
 
     def taken_tasks_by_exclusions(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Count a cluster's taken tasks by the clusters that they avoid, without tasks that avoid none."""
+        """Count a cluster's taken tasks by the clusters that they avoid; tasks that avoid none are left out."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()

@@ -55,7 +55,7 @@ def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJo
 
 
 def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
-    """Return when the first of these jobs became startable; if not recorded, the oldest submission time."""
+    """Return when the first of these jobs became startable; if unrecorded, the oldest submission time."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 

@@ -19,7 +19,7 @@ from gridbridge.model.elastic.standby_and_wake_plan import STANDBY_AUTO
 
 
 def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:
-    """Return the nodes to power on or off; both reserves are numbers of standard instances for each node."""
+    """Return the nodes to power on or off; `minimal` and `target` are reserves, in standard instances per node."""
     placement = present_ganeti_placement(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
     resting = _ganeti_nodes_that_may_power_off(cluster)

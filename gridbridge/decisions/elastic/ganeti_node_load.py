@@ -1,6 +1,7 @@
 """Compute the hardware and load of Ganeti nodes, and whether a node has room for more instances.
 
-Each node keeps memory for the instances of any one failed node (N+1). The values are NamedTuples for speed.
+Each node keeps enough free memory to take over the instances of any single failed node (N+1). The values are
+NamedTuples for speed.
 """
 
 from collections.abc import Mapping
@@ -245,7 +246,7 @@ def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tu
 
 
 def _instance_memory_by_node(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
-    """Return the memory of each node's primary instances, except those with one node for both copies."""
+    """Return the memory of each node's primary instances, except instances whose two copies are on one node."""
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
         if instance.status.uses_memory_of_node and instance.primary != instance.secondary:
@@ -284,7 +285,7 @@ def _hardware_and_tags_of_ganeti_node(
 
 
 def _tags_of_tag_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags `FAMILY:...` of all families that the cluster's tags `PREFIX` + FAMILY name."""
+    """Return those of `tags` that begin with `FAMILY:`, if the cluster has a tag PREFIX + FAMILY."""
     families = tuple(f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix))
     return frozenset(tag for tag in tags if tag.startswith(families))
 

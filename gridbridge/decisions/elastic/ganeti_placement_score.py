@@ -33,7 +33,7 @@ EQUAL = 1e-9  # estimated scores that differ by less are computed again exactly
 
 
 class GanetiNodeScoreShare(NamedTuple):
-    """One Ganeti node's part in the score: the first eight fields by their spread, others by their sum."""
+    """One Ganeti node's part in the score; the first eight fields count by their spread, the others by their sum."""
 
     free_mem: float
     free_disk: float

@@ -19,7 +19,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 
-LISTED_S = 120.0  # a machine that is missing from the provider's list for longer is taken for gone
+LISTED_S = 120.0  # a machine missing from the provider's list for longer counts as gone
 
 
 class MachinesOfOwnedNodes:
@@ -66,7 +66,7 @@ def machine_missing_since_by_node(
 ) -> Mapping[str, datetime]:
     """Return since when each node's machine has been missing or stopped in its provider's list.
 
-    Without a list the time is unchanged. One list proves nothing: providers sometimes omit machines.
+    Without a list, the stored time is kept. The time matters because providers sometimes omit a machine from one list.
     """
     out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
@@ -178,7 +178,7 @@ def _machines_without_node(world: BalancerNodesSnapshot) -> Iterator[tuple[str, 
 
 
 def _node_by_name_of_unlisted_machines(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return one node for each name whose nodes all lack a listed machine; failed nodes come last."""
+    """Return a node for each name, if no node of this name has a listed machine; failed nodes come last."""
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
     listed = {node.name for node in nodes if ours.find_machine_of_node(node) is not None}

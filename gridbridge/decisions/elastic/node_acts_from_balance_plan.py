@@ -153,7 +153,7 @@ def elastic_nodes_for_policies(
 
 
 def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
-    """Return the facts about a node; the idle time of a ready node starts now if none is recorded."""
+    """Return the facts about a node; if a ready node's idle time is unknown, it starts now."""
     if node.state is not ElasticNodeState.READY:
         return node.as_elastic_node
     return replace(node.as_elastic_node, idle_since=node.idle_since or now)

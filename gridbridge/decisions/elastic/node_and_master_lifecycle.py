@@ -101,7 +101,7 @@ class _NodeAndMachineFacts:
 
     @property
     def is_machine_only_briefly_missing(self) -> bool:
-        """Whether the machine has been missing too briefly to be taken for gone."""
+        """Whether the machine has been missing too briefly to count as gone."""
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
     def node_in_state(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
@@ -273,7 +273,7 @@ RULES: Mapping[ElasticNodeState, Callable[[_NodeAndMachineFacts], DueNodeAct | N
 def master_machine_to_terminate(
     situation: BalanceSituation, world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
 ) -> tuple[str, ProviderMachine] | None:
-    """Return the master's pool and machine if the machine is to be destroyed; else None.
+    """Return the master's pool and machine if the machine must be destroyed; otherwise None.
 
     The cell must have no job, no node and no other host, and the master's paid hour must be nearly over. Exactly
     one machine must have this cluster's master tag.

@@ -79,7 +79,7 @@ def node_costs_since_last_round(
 ) -> float:
     """Return the cost of this month's billing units that began since the last round.
 
-    A new machine pays all its units of this month. `nodes` and `after` are from before and after the round.
+    A new machine is billed for all its units of this month. `nodes` and `after` are from before and after the round.
     """
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     began = month - timedelta(microseconds=1)
@@ -122,7 +122,7 @@ def choose_pool_for_new_nodes(
     nodes: Iterable[BalancerOwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
-    """Choose the pool of a plan's new nodes, unless chosen; without a usable pool the plan adds no node."""
+    """Choose the pool of a plan's new nodes, if still open; without a usable pool the plan adds no node."""
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
     pools_of_nodes = [node.pool for node in nodes if node.as_elastic_node.counts_towards_limits]

@@ -26,7 +26,8 @@ HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAI
 def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tuple[BalancerOwnedNode, ...]:
     """Return the nodes that have tasks and a running machine, but a silent execution daemon.
 
-    They are not removed, because the tasks may still run. The result is empty while many hosts are silent.
+    The balancer does not remove these nodes, because the tasks may still run. The result is empty while many hosts are
+    silent.
     """
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(
@@ -66,8 +67,8 @@ def find_silent_hosts_without_machine(
 ) -> tuple[str, ...]:
     """Return hosts named like the balancer's nodes that have long been silent and have no machine.
 
-    The balancer leaves them alone, because they may be the site's own. The result is empty while a machine list
-    is missing or many hosts are silent.
+    The balancer does not touch these hosts, because they may be the site's own. The result is empty while a machine
+    list is missing or many hosts are silent.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()

@@ -196,8 +196,8 @@ def _act_to_record_standby(case: PowerManagedHostFacts, cause: NodeStateCause = 
 def _act_of_standby_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Reopen a powered-off host that a person powered on; repeat a power-off that had no effect.
 
-    Both wait for the time that a power-off may take. Any other silent host with power is left alone, because a
-    person may use it.
+    Both acts first wait for the time that a power-off may take. No other silent host with power is touched, because a
+    person may use the host.
     """
     if case.does_provider_report_off:
         node = replace(_set_under_tasks_cause(case, case.node) if case.is_host_off else case.node, up_since=None)
@@ -311,7 +311,7 @@ def latest_oar_power_request_by_node(
 def unfinished_oar_power_requests(
     notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
-    """Leave in each power request only the nodes that have not reached the state of their latest request."""
+    """Drop nodes from power requests if they have reached the state of their latest request."""
     unfinished = list[OarPowerRequest]()
     for note in notes:
         hosts = () if now_s - note.at_s > STALE_S else note.hosts

@@ -130,7 +130,7 @@ def plan_hosts_to_sleep_or_wake(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
-    """Return {host name: node name} of the kept nodes that the plan removes."""
+    """Return {host name: node name} for the nodes that the plan removes although an administrator keeps them."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.find_node_of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}

@@ -96,7 +96,7 @@ def add_rejections_to_last_plan(plans: Sequence[RebalanceMovePlan]) -> Rebalance
 
 def why_host_balancing_waits(snapshot: RebalanceSnapshot) -> str:
     """Return why hosts can't be balanced now: unfinished moves or evacuation; empty if they can."""
-    moves = RebalanceTaskState.MOVING  # a local name, which is read faster, because there may be a million tasks
+    moves = RebalanceTaskState.MOVING  # a local name is read faster, and there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _failed_hosts_with_waiting_tasks(snapshot)
@@ -197,7 +197,7 @@ def describe_lost_datasets(board: ProjectedPlacement, host: RebalanceHost) -> st
 
 
 def _why_host_not_evacuated(board: ProjectedPlacement, host: RebalanceHost, *, is_lost: bool) -> str:
-    """Return why a host is not evacuated, else an empty text; bytes on a shared disk are not compared."""
+    """Return why a host is not evacuated, or an empty text; bytes on a shared disk are not compared."""
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
     if not host.is_shared and are_sizes_known and used >= most:

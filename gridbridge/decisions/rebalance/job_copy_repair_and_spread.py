@@ -27,7 +27,7 @@ from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
 def plan_job_repair_or_spread(
     snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
-    """Plan the repair or even spread of a job; its owner can't forbid a person's request (`is_asked`)."""
+    """Plan the repair or even spread of a job; if a person asked for it (`is_asked`), the owner can't forbid moves."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.finished_plan(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))

@@ -117,7 +117,7 @@ def plan_dataset_rebalance_round(snapshot: RebalanceSnapshot, rules: RebalanceSe
 def dataset_changes_for_moves(
     snapshot: RebalanceSnapshot, moves: Iterable[RebalanceMove]
 ) -> tuple[ServiceReplicaAct, ...]:
-    """Return the replica actions of planned moves, in order; replicas in an area that is down stay."""
+    """Return the replica actions of planned moves, in order; replicas in an unreachable area are not removed."""
     now = {task.job_and_task_number: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
     acts = []
@@ -232,7 +232,7 @@ def _areas_resting_after_failures(
 ) -> Mapping[str, frozenset[str]]:
     """Return each dataset's areas in which an action failed a short time ago.
 
-    The dataset avoids the area for a pause, which each further failure in a row doubles. The pause begins at the
+    The dataset avoids the area for a pause that doubles with each further failure in a row. The pause begins at the
     action's end, because a copy may take hours.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()

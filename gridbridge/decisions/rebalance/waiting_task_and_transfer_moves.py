@@ -1,7 +1,7 @@
 """Prepares waiting tasks of campaigns and transfers for rebalancing, and checks planned moves again.
 
-A host here is a cluster. Unsent tasks reserve slots at every cluster open to their campaign, because they
-start before moved tasks.
+In this module, a host is a cluster. Unsent tasks reserve slots at every cluster that is open to their campaign, because
+unsent tasks start before moved tasks.
 """
 
 from collections import Counter
@@ -145,7 +145,7 @@ def _waiting_task_as_rebalance_task(task: CampaignTaskAtCluster | TransferredTas
 
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
-    """Map (job name, task number) to tasks, without tasks that several clusters list or users claim."""
+    """Map (job name, task number) to tasks; a task that several clusters list or several users claim is left out."""
     keyed = [(task.job_and_task_number, task) for task in tasks]
     times = Counter(key for key, _ in keyed)
     return {key: task for key, task in keyed if times[key] == 1}

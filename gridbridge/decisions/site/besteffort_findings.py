@@ -71,7 +71,8 @@ def gridbridge_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
     """Return the local queue whose hosts and access lists best-effort queues copy; empty if none.
 
-    A given `like` is the only candidate. Else the present best-effort queues' hosts decide, then most slots.
+    If `like` is given, only this queue is a candidate. Otherwise queues with the hosts of the present best-effort
+    queues are preferred, then queues with more slots.
     """
     local = non_gridbridge_queue_names(cell)
     if like:

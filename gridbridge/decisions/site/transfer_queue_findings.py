@@ -117,7 +117,7 @@ def _parse_queue_sequence_numbers(value: str) -> Iterator[str]:
 def _missing_transfer_queue_finding(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose edits make a missing transfer queue.
 
-    The service must first read the queue's section: old load values would open a queue that is made again.
+    The service must read the queue's section before the queue is made, because old load values would open the queue.
     """
     request = situation.wanted
     values = {

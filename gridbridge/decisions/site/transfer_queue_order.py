@@ -21,7 +21,8 @@ WORDS = {
 def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> float:
     """Return a task's expected wait at a cluster; 1.0 is the time in which every slot gets a new task.
 
-    Without a recent answer it is infinite. Tenths suffice: smaller differences change with each job.
+    The wait is infinite if the cluster has not answered recently. It is rounded to tenths, because smaller differences
+    change with each job.
     """
     if not offer.is_heard:
         return inf
@@ -44,7 +45,7 @@ def rank_transfer_queues(
 def plan_queue_seq_no_changes(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues that need another seq_no to follow `order`; equal seq_no become distinct."""
+    """Return the queues whose seq_no must change to follow `order`; equal seq_no become distinct."""
     if order is QueueOrder.SEQ_NO:
         return ()
     numbered = [(offer, offer.seq_no) for offer in rank_transfer_queues(offers, order) if offer.seq_no is not None]

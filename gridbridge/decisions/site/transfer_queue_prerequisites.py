@@ -45,7 +45,8 @@ def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[
 def _remote_operator_right_finding(situation: TransferSetupSituation) -> CheckFinding:
     """Check the service account's operator right at a remote cluster that is reached by ssh.
 
-    Only the remote administrators can grant it. Without it, held remote jobs of no transfer are never deleted.
+    Only the remote administrators can grant the right. Without it, held remote jobs that belong to no transfer are
+    never deleted.
     """
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"

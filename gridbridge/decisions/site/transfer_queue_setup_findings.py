@@ -42,7 +42,7 @@ from gridbridge.model.transfer.transfer_queue_load_values import PENDING, load_v
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return all findings about a transfer queue; its own come last, so that the queue opens last."""
+    """Return all findings about a transfer queue; findings about the queue itself come last, so that it opens last."""
     return (
         *home_and_remote_rights_findings(situation),
         *complex_definition_findings(situation),

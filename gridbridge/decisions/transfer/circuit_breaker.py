@@ -1,4 +1,4 @@
-"""Close the transfer queues to a remote cluster at which jobs fail fast, several in a row."""
+"""Close the transfer queues to a remote cluster after several jobs in a row have failed fast there."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -151,8 +151,8 @@ def count_failure_and_close_queues(
 ) -> PublishedClusterBreaker:
     """Count a fast failure; close the cluster's transfer queues once the failures reach the limit.
 
-    A failed probe, the first job after a pause, closes them at once. Failures of a single owner close no queue
-    while other owners use the cluster (`has_others`); if nobody else does, only the limit counts.
+    A failed probe (the first job after a pause) closes the queues at once. Failures of a single owner close no queue
+    while other owners use the cluster (`has_others`).
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed

@@ -115,7 +115,7 @@ class SuspensionMismatch:
     why: str
 
     def is_same_mismatch(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether two mismatches show the same state at home, and rest on equally many job lists."""
+        """Say whether two mismatches show the same state at home, and are based on equally many job lists."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def confirms_mismatch(self, earlier: "SuspensionMismatch") -> bool:
@@ -251,7 +251,7 @@ def may_restored_guard_be_stale(closed: Transfer) -> bool:
 
 
 def _running_home_task_row(transfer: Transfer, local: ClusterSnapshot) -> ClusterJobListRow | None:
-    """Return a running task's row in the home job list if the remote job is to go on; else None."""
+    """Return a running task's row in the home job list if the remote job shall continue; otherwise None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD
     is_known = transfer.is_unchanged_since_query(local.taken_at)

@@ -19,7 +19,7 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase
 
 FRESH_JOB_LIST_AGE = timedelta(seconds=60)
-START_DELAY_AFTER_RELEASE = timedelta(seconds=10)  # a released remote job may start at once within this time
+START_DELAY_AFTER_RELEASE = timedelta(seconds=10)  # a released remote job may still start within this time
 
 RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, home slots, reason, text about the load
 

@@ -1,6 +1,7 @@
 """Change the request of a job that a remote cluster refused, so that it starts in no transfer queue.
 
-`remote=false` excludes even later transfer queues; the other way is the queue list (sge_types(1)).
+`remote=false` also excludes transfer queues that are made later; a queue list (sge_types(1)) excludes the present
+queues.
 """
 
 from collections.abc import Collection, Iterator, Mapping

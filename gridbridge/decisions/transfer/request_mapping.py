@@ -196,7 +196,7 @@ def drop_unoffered_soft_requests(
 ) -> MappableJobRequest:
     """Return a job's request without soft resources that the remote cluster does not have.
 
-    Raises UnmappableRequest if a hard resource, queue, project or parallel environment is missing there.
+    Raises UnmappableRequest if the cluster lacks a hard resource, queue, project or parallel environment.
     """
     hard = (_resource_name_without_relation(resource) for resource, _ in request.hard)
     missing = [f"resource {name}" for name in hard if not _is_name_offered(name, vocabulary.resource)]
@@ -224,7 +224,7 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return a request's conditions on numbers; Grid Engine has conditions only for texts (complex(5))."""
+    """Return a request's conditions on numbers, which Grid Engine lacks: its conditions are for texts (complex(5))."""
 
     def is_numeric_resource_request(pair: tuple[str, str]) -> bool:
         bare = split_property_and_sql_relation(pair[0])[0]

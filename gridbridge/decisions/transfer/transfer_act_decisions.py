@@ -208,7 +208,7 @@ def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[i
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether to give up the search for an unlisted job's end, sooner for a job that never started."""
+    """Say whether to give up the search for an unlisted job's end; for a job that never started, earlier."""
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting

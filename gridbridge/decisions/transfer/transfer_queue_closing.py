@@ -23,7 +23,7 @@ def are_load_values_fresh(age_s: float, stale_s: float) -> bool:
 def remote_cluster_load_values(
     remote: "ClusterSnapshot | None", cluster: str, now: "datetime", stale: "timedelta"
 ) -> dict[str, str]:
-    """Return a cluster's load values; without a fresh job list (`remote`) they close its queues."""
+    """Return a cluster's load values; without a fresh job list (`remote`), the values close the cluster's queues."""
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
         values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}

@@ -176,7 +176,7 @@ def _plan_new_nodes(
 def _drop_tasks_that_need_no_new_node(
     plan: BalancePlan, facts: DemandPolicySituation, ripe: DemandWithTaskCounts, shapes: StartableDemand
 ) -> tuple[BalancePlan, DemandWithTaskCounts]:
-    """Drop `ripe` tasks that end soon without new nodes, or start soon through a transfer queue."""
+    """Drop tasks from `ripe` that would end soon without new nodes, or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
     slots = figures.slots + sum(len(names) * room.free_slots for room, names in facts.arriving)
     widest = max((instance.total for instance in facts.situation.cell.instances if instance.is_usable), default=0)

@@ -150,7 +150,7 @@ def why_no_new_node_could_run_task(
     offers: Sequence[AddableNodesOfPoolOrStandbyHosts],
     rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> NodeAddOrRemoveRefusal | None:
-    """Return why no new node could run a task; None if one could. `rooms`: present hosts as if empty."""
+    """Return why no new node could run a task; None if a node could. `rooms` has the present hosts as if empty."""
     if need.is_on_all:
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.ALL_HOSTS)
     if need.also:

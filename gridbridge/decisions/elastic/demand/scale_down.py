@@ -22,7 +22,7 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-BRIEF_S = 60.0  # a node is removed without regard to a billing unit of at most this length
+BRIEF_S = 60.0  # a billing unit of at most this length does not delay the removal of a node
 
 
 def _would_removal_waste_paid_time(node: ElasticNode, facts: DemandPolicySituation) -> bool:
@@ -80,7 +80,7 @@ def _idle_nodes_above_maximum(
 def _refusals_to_remove_node(
     node: ElasticNode, facts: DemandPolicySituation, needed: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Yield why a node is not removed; with unknown idle time a node counts as idle since its start."""
+    """Yield why a node is not removed; if its idle time is unknown, the node counts as idle since its start."""
     situation, idle_timeout_s = facts.situation, facts.demand.idle_timeout_s
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
@@ -109,7 +109,8 @@ ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 def month_budget_for_new_nodes(facts: DemandPolicySituation) -> float | None:
     """Return the part of the month's budget that is left for new nodes; None without a budget.
 
-    Kept nodes, and the cheapest up to the minimum, cost until the month ends, others only their next unit.
+    Kept nodes, and the cheapest nodes up to the minimum, are paid until the month ends; all others only for their next
+    billing unit.
     """
     if not facts.demand.budget_month:
         return None
@@ -126,7 +127,7 @@ def month_budget_for_new_nodes(facts: DemandPolicySituation) -> float | None:
 
 
 def idle_nodes_beyond_month_budget(facts: DemandPolicySituation) -> tuple[str, ...]:
-    """Return idle nodes, late in their billing unit, to remove so that the month's budget pays the rest."""
+    """Return idle nodes to remove, late in their billing unit, until the month's budget pays the remaining nodes."""
     if not facts.demand.budget_month:
         return ()
     unit_s, situation = _billing_unit_s(facts), facts.situation

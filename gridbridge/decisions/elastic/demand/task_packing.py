@@ -31,7 +31,7 @@ class QueueFreeSlotsOnHost:
     values: tuple[tuple[str, str], ...] = ()  # resource values and limits of the queue
     amounts: tuple[tuple[str, float], ...] = ()
     is_batch: bool = True
-    is_told: bool = True  # whether the queue's configuration is known
+    is_told: bool = True  # whether the cell's configuration of the queue is known
     access: grid_engine_cell.QueueAccessLists = grid_engine_cell.TO_ALL
 
 
@@ -42,7 +42,7 @@ class CellPlacementRules:
     patterns: frozenset[str]  # host patterns that tasks request
     hosts: Mapping[str, grid_engine_cell.CellExecutionHost]
     queues_by_host: Mapping[str, list[grid_engine_cell.CellQueueInstance]]  # without best-effort and transfer queues
-    common: frozenset[str]  # names of resources of the present hosts that new nodes resemble
+    common: frozenset[str]  # names of the resources of those hosts that new nodes resemble
     told: Mapping[str, frozenset[str]]  # {resource: its values on the hosts that new nodes resemble}
     offered: frozenset[str]  # names of resources that some host or queue has; empty: unknown
     is_told: bool  # whether hosts report their resource values
@@ -63,10 +63,10 @@ class FreeHostCapacity:
     parts: tuple[QueueFreeSlotsOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()
     values: tuple[tuple[str, str], ...] = ()
-    tags: frozenset[str] = frozenset()  # requested host patterns that match the host: @@big, hostname=n1|n2
+    tags: frozenset[str] = frozenset()  # requested host patterns, such as @@big or hostname=n1|n2, that match the host
     group: str = ""  # node group; all parts of a parallel task run in one node group
     is_empty: bool = True
-    is_told: bool = False  # True: the host has no consumables other than `amounts`
+    is_told: bool = False  # True: `amounts` has all consumables of the host
     is_silent: bool = False  # True: neither the host nor a similar host reports load values
     is_new: bool = False
     is_used: bool = False
@@ -362,7 +362,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
 
 
 def _choose_hosts_of_exclusive_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
-    """Choose an exclusive task's hosts: the largest, then those that leave least unused; empty if too few."""
+    """Choose an exclusive task's hosts: the largest hosts, then those that leave least unused; empty if too few."""
     sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
         return {}

@@ -46,7 +46,7 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
 
 
 def _match_request_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
-    """Remove an expression of `operators` (loosest first) from `tokens`; return whether it matches."""
+    """Parse and remove an expression of `operators` (loosest first) at the start of `tokens`; say if it matches."""
     if not operators:
         return _match_request_expression_term(tokens, names)
     is_match = _match_request_expression(tokens, names, operators[1:])
@@ -179,7 +179,7 @@ def parallel_environment_unable_to_split(
 
 
 def parallel_environment_refusing_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return an environment that refuses the job, and why; empty texts if one environment admits the job."""
+    """Return an environment that refuses the job, and why; empty texts if any environment admits the job."""
     named = _requested_parallel_environments(shape.pe, layout)
     if not named or _parallel_environments_admitting_task(shape, layout):
         return "", ""

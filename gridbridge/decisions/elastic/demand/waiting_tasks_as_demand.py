@@ -311,8 +311,8 @@ def tasks_no_transfer_queue_starts_sooner(
 ) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
-    Also return the queue that starts the last of all other tasks, and its delay in seconds. A queue is skipped for
-    tasks that could have had a node for longer than the queue's delay.
+    Also return the queue that starts the last of the other tasks, and the queue's delay in seconds. A queue is ignored
+    for tasks that could have had a node for longer than the queue's delay.
     """
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
