@@ -190,7 +190,7 @@ def _describe_reasons_of_waiting_tasks(
 
 
 def _number_of_submission_refusal_event(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
-    """Return the number of the open event about the refusal of the last arrays; 0 if there is none."""
+    """Return the number of the open event about the refusal of the last arrays; 0 without such an event."""
     if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster

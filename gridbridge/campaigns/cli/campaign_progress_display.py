@@ -155,7 +155,7 @@ def _draw_ended_tasks_by_cluster(
 ) -> None:
     """Draw ended tasks as steps, one for each cycle, because the runner learns of ends only in cycles."""
     moments = sorted({end.at for end in ends})
-    shown = (moments[-1] - campaign.submitted_at) * SEEN  # length of the last step, so that the step can be seen
+    shown = (moments[-1] - campaign.submitted_at) * SEEN  # the last step gets this length, so that it can be seen
     last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
     times = [campaign.submitted_at, *moments, last]
     at = list(map(convert_time_to_axis_number, times))

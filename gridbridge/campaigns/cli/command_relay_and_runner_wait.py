@@ -65,8 +65,8 @@ def run_here_or_on_transfer_host(
 ) -> None:
     """Run a command on this host or on the transfer host, and exit with the command's status.
 
-    `writes` returns the files to copy to this host. `changes` says whether the command changes any state.
-    After a lost connection nobody knows whether the state was changed.
+    `writes` returns the files to copy to this host. `changes` says whether the command changes any state. After a lost
+    connection it is unknown whether the state was changed.
     """
     words, paths = sys.argv[1:], FixedPaths()
     is_here = any(word.partition("=")[0] in HERE for word in words)
@@ -166,7 +166,7 @@ def send_request_and_report_answer(program: str, request: Callable[[], int]) -> 
 
 
 def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
-    """Print that the runner did not answer; the exit status says if the request may still be executed."""
+    """Print that the runner did not answer; the returned status says if the request may still be executed."""
     output_and_errors.print_error(f"{program}: {error}")
     return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
 

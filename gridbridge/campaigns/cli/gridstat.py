@@ -41,7 +41,7 @@ class NoSuchCampaignOrTask(GridbridgeError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridstatOutputFormat:
     paths: FixedPaths
-    folder: str  # of published files
+    folder: str  # folder of the published files
     is_headless: bool = False
     is_json: bool = False
     is_csv: bool = False

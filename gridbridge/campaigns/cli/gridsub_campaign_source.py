@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def read_jdl(path: str, text: str, type_: str, config: str) -> ParsedJdl:
-    """Read a JDL, on a login node with any cluster names; raise ConfigError with all mistakes."""
+    """Read a JDL, on a login node with any names of clusters; raise ConfigError with all mistakes."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_configured_cluster_names(config)
@@ -60,7 +60,8 @@ def campaign_of_failed_tasks(number: int, type_: str, paths: FixedPaths) -> Pars
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task has failed",))
     before = model_value_from_json(header, Jdl)
-    before = replace(before, after=(), on_failure=PredecessorFailureAction.WAIT)  # the tasks were sent once already
+    # the tasks have been sent before, so they await no predecessor
+    before = replace(before, after=(), on_failure=PredecessorFailureAction.WAIT)
     jdl = replace(before, type=CampaignType(type_)) if type_ else before
     return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
 

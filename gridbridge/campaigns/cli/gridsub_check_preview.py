@@ -129,7 +129,7 @@ def preview_tasks_by_cluster(
 
 
 def _warnings_from_last_campaign(jdl: Jdl, folder: str) -> tuple[str, ...]:
-    """Return what the user's last campaign of the same name with ended tasks says against the requests of a JDL."""
+    """Return warnings if the usage of the user's last campaign of this name exceeds the requests of a JDL."""
     named = (shown for shown in _own_published_campaigns(folder) if shown.name == jdl.name and shown.usage)
     last = max(named, key=lambda shown: shown.number, default=None)
     if last is None:

@@ -24,9 +24,9 @@ from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
 LISTING_PAUSES_S = (0, 1, 4, 15)  # a shared filesystem may show a node's new files late
-MOST_WRONG = 20  # after so many outputs that can't be copied, no output is copied alone to find more
+MOST_WRONG = 20  # once this many outputs can't be copied, further outputs are not tried in smaller groups
 NO_FILE = "no such file"
-PARTS = ".gridbridge-parts"  # in the folder `outputs_to`: files that are being brought
+PARTS = ".gridbridge-parts"  # folder in `outputs_to` for files that are still being copied
 
 
 def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
@@ -63,7 +63,7 @@ def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], path
     home = source.outputs_to
     targets = {f"{task}/{name}": target for task in tasks for name, target in _names_of_outputs(source, task)}
     try:
-        with contextlib.chdir(home):  # nobody can exchange the folder any more
+        with contextlib.chdir(home):  # from here on nobody can put another folder in the place of `home`
             return _bring_into_present_folder(source, targets, home, f"{campaign}.{cluster}")
     except OSError as error:
         raise StateError(f"{home}: {error.strerror}") from error
@@ -103,7 +103,7 @@ def _copy_outputs(
 ) -> dict[str, str]:
     """Copy outputs into the folder of parts; return the error of each output that can't be copied whole.
 
-    After an error of a file the files in the folder are whole; the missing outputs are copied again in halves.
+    After an error, all files in the folder are whole, and the missing outputs are copied again, half of them at a time.
     """
     try:
         outputs.copy_outputs_of_tasks(source, names, parts)

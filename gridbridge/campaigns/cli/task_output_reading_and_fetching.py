@@ -75,7 +75,7 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster, for some tasks or all.
 
-    Raises ForeignOrMissingCampaignFile for another user's campaign. So root follows no path of a user.
+    Raises ForeignOrMissingCampaignFile for another user's campaign, so that root follows no path of a user.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, paths.campaigns)
     if not os.geteuid() and uid:

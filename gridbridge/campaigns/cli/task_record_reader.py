@@ -22,8 +22,8 @@ from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import FixedPaths
 
-MOST_BYTES = 4096  # read from the end of each file: a few hundred checkpoints
-MOST_JOB_BYTES = 1 << 17  # of the record of a job with 1000 tasks
+MOST_BYTES = 4096  # bytes that are read from the end of each file: enough for a few hundred checkpoints
+MOST_JOB_BYTES = 1 << 17  # largest number of bytes of a job's record, which may have 1000 tasks
 CHECKPOINTS, USAGE, JOBS = "checkpoints", "usage", "jobs"
 MOST_DIGITS = 9
 DONE, WRONG = 0, 2
@@ -65,7 +65,7 @@ def _read_job_records(source: TaskOutputFolderAtCluster, folder: str, jobs: str)
 
 
 def _count_checkpoints(text: str) -> tuple[int, int, float]:
-    """Return the numbers of checkpoints and of timed checkpoints, and the seconds of the timed, from their file."""
+    """Return the numbers of checkpoints and of timed checkpoints in a file, and the seconds of the timed ones."""
     lines = text.split()[1 if len(text) >= MOST_BYTES else 0 :]  # the first line may be cut off
     timed = [int(line) for line in lines if _is_number(line)]
     return len(lines), len(timed), sum(timed) / 100

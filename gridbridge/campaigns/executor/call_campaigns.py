@@ -45,7 +45,7 @@ class _CallsOfCampaign:
 
 
 class CallCampaigns:
-    """The campaigns of an Executor's calls: a campaign, and a new campaign if the last accepts no more tasks."""
+    """The campaigns of an Executor's calls; a new campaign begins if the last campaign accepts no more tasks."""
 
     def __init__(self, parsed: ParsedJdl, paths: FixedPaths, clock: Clock) -> None:
         self._parsed = parsed
@@ -85,7 +85,7 @@ class CallCampaigns:
         return tuple(task_file_listing.list_inputs_of_tasks(jdl, lines).lines) if jdl.inputs else lines
 
     def _add_to_last_campaign(self, lines: tuple[str, ...]) -> int:
-        """Return the number of the last campaign; 0 if this campaign accepts no more tasks, because it has ended."""
+        """Add tasks to the last campaign, and return the campaign's number; 0 if the campaign has ended."""
         if not self._calls:
             return 0
         number = self.campaign_numbers[-1]
@@ -119,7 +119,7 @@ class CallCampaigns:
             campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.CANCEL, alive, self._paths)
 
     def log_new_delays(self) -> None:
-        """Log each open event because of which tasks of calls may not run, or their results not come, once."""
+        """Log each open event once that may keep tasks of calls from running, or their results from arriving."""
         with self._lock:
             numbers = {number for number, campaign in self._calls.items() if campaign.open}
         for event in campaign_client.published_events(self._paths.published) if numbers else ():

@@ -11,7 +11,7 @@ from gridbridge.campaigns.executor.call_files import CallFolder, CallOutcome
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
-GATHER_S, MOST_GATHERED = 0.05, 20  # calls are sent 0.05 s after the last new call, or after 20 * 0.05 s
+GATHER_S, MOST_GATHERED = 0.05, 20  # calls are sent if none was added for 0.05 s, at the latest after 20 * 0.05 s
 FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5  # shortest and longest pause between two searches for outcomes
 FAILURE_LOOK_S = 5.0  # pause between two readings of the published tasks
 
@@ -64,7 +64,7 @@ class CallDispatcher:
 
     @contextmanager
     def hold_calls(self) -> Iterator[None]:
-        """Send no calls inside the `with` block, so that its calls are sent together."""
+        """Hold back all calls until the `with` block ends, so that its calls are sent together."""
         with self._changed:
             self._holds += 1
         try:
@@ -90,7 +90,7 @@ class CallDispatcher:
         return True
 
     def close(self, *, cancels: bool = False) -> None:
-        """Refuse further calls; remove the folder after the last; `cancels`: cancel calls that have not started."""
+        """Refuse further calls; remove the folder after the last call; `cancels` cancels calls that are not started."""
         with self._changed:
             self._is_closed = True
             calls = [*self._unsent.values(), *self._sent.values()] if cancels else []
@@ -109,13 +109,13 @@ class CallDispatcher:
         while calls := self._next_calls():
             try:
                 self._campaigns.send_calls([*calls])
-            except Exception as error:  # futures end with any exception
+            except Exception as error:  # an exception of any class becomes the outcome of the calls
                 for number in calls:
                     self._folder.withdraw_call(number)
                     self._end_call(number, CallOutcome(error=error))
 
     def _next_calls(self) -> tuple[int, ...]:
-        """Return the calls to send, once no new calls are added; without calls, end the thread."""
+        """Wait until no new calls are added, then return the calls to send; end the thread if there are none."""
         with self._changed:
             if self._unsent:
                 self._changed.wait_for(lambda: not self._unsent, self._campaigns.pause_before_sending_s)

@@ -22,7 +22,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 
 PROGRAM, LOCK, PREFIX = "call.py", "lock", "executor."
-KEPT_S = 30 * 86_400.0  # after the last change in the folder of a killed program
+KEPT_S = 30 * 86_400.0  # the folder of a killed program is kept this long after its last change
 MAIN = "__main__"
 
 try:
@@ -106,7 +106,7 @@ class CallFolder:
 
 
 def _remove_old_folders_of_ended_programs(parent: str, now_s: float) -> None:
-    """Remove folders whose program ended without removing them, once nothing has changed there for KEPT_S."""
+    """Remove the folders of ended programs in which nothing has changed for KEPT_S seconds."""
     with suppress(OSError):
         for folder in (f"{parent}/{name}" for name in os.listdir(parent) if name.startswith(PREFIX)):
             with suppress(OSError):

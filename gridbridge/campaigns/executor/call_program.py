@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 CALLS, STARTED, RESULTS = "calls", "started", "results"
-PROTOCOL = 5  # of Python 3.8 and later
+PROTOCOL = 5  # pickle protocol of Python 3.8 and later
 TAIL_BYTES, TAIL_LINES = 4096, 10
 
 
 def run_call(directory: str, number: str) -> None:
-    """Run a call, unless the caller has cancelled it; the outcome appears in one step."""
+    """Run a call, unless the caller has cancelled it; the file of the outcome appears complete."""
     folder = os.getcwd()
     try:
         path = claim_call(number)

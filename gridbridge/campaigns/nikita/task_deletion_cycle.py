@@ -233,7 +233,7 @@ class NikitaDaemon:
     def open_cycle(self) -> Iterator[NikitaDeletionCycle]:
         """Execute cancel requests, then yield a NikitaDeletionCycle for one cycle.
 
-        With several masters, another host's runner executes the requests if a runner is missing.
+        With several masters, nikita leaves the requests to the runner, which another host starts if it is missing.
         """
         if not (self._is_dry or self._lead):
             execute_cancel_requests(self._nikita.database, self._clock)

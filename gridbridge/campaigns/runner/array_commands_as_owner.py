@@ -34,8 +34,8 @@ from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 Value = TypeVar("Value")
 # an owner's program may answer anything
 INVALID_ANSWER = (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError)
-MOST_CHECKPOINTS = 10**6  # of one attempt
-MOST_USAGE_KB = 10**12  # of one attempt
+MOST_CHECKPOINTS = 10**6  # largest accepted number of checkpoints of an attempt
+MOST_USAGE_KB = 10**12  # largest accepted usage of an attempt, in kB
 MOST_AMOUNT = 1e18  # largest number of bytes or seconds in an owner's answer
 # exit statuses after which a later cycle repeats the command
 LATER = (fixed_paths.NO_OWNER, fixed_paths.NO_LEDGER)
@@ -160,7 +160,7 @@ def close_campaign_in_root_ledger(campaign: int) -> None:
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
-    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not ask for this."""
+    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not request this."""
     _run_gridbridge_as_user(ERRORS, "take-up", f"c.{campaign}", request)
 
 
@@ -307,7 +307,7 @@ def _run_gridbridge_as_user(refusals: Container[int], *words: str) -> bytes:
 def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
-    """Leave out jobs of others that have an array's job id; a reinstalled cell counts from 1 again."""
+    """Leave out other users' jobs with an array's job id: after a reinstallation, a cell's job ids restart at 1."""
     names = {
         array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
         for array in arrays

@@ -35,48 +35,37 @@ class CampaignArrayCommands(Protocol):
 
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
-    ) -> tuple[ArraySubmissionResult, ...]:
-        """Submit arrays of one campaign to one cluster, and release the arrays' tasks."""
+    ) -> tuple[ArraySubmissionResult, ...]: ...
 
-    def release_array(self, array: CampaignArray, /) -> None:
-        """Release the tasks of an array that is submitted on hold."""
+    def release_array(self, array: CampaignArray, /) -> None: ...
 
-    def delete_array(self, array: CampaignArray, /) -> int:
-        """Delete an array at its cluster; return the array's job id, or 0 if the array was never submitted."""
+    def delete_array(self, array: CampaignArray, /) -> int: ...
 
-    def delete_array_tasks(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
-        """Delete the tasks with these indices in an array."""
+    def delete_array_tasks(self, array: CampaignArray, indices: tuple[range, ...], /) -> None: ...
 
-    def delete_waiting_array_tasks(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Delete the tasks that have not started; return the array indices of the started tasks."""
+    def delete_waiting_array_tasks(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]: ...
 
-    def close_campaign_in_root_ledger(self, campaign: int, /) -> None:
-        """Close a campaign in root's ledger, so that root submits no more tasks of the campaign."""
+    def close_campaign_in_root_ledger(self, campaign: int, /) -> None: ...
 
     def start_input_carry(
         self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], at_cluster: tuple[TaskAttempt, ...], /
-    ) -> BackgroundProgram:
-        """Start to carry the input files of an array's tasks to its cluster."""
+    ) -> BackgroundProgram: ...
 
-    def timed_input_carry(self, answer: CompletedProgram, /) -> TimedInputCarry:
-        """Return the amounts and the time of a successful carry of input files."""
+    def timed_input_carry(self, answer: CompletedProgram, /) -> TimedInputCarry: ...
 
-    def start_input_removal(self, campaign: int, cluster: str, /) -> BackgroundProgram:
-        """Start to remove an ended campaign's input files from a cluster."""
+    def start_input_removal(self, campaign: int, cluster: str, /) -> BackgroundProgram: ...
 
     def start_output_carry(
         self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]], /
-    ) -> BackgroundProgram:
-        """Start to bring the outputs of (task, attempt) pairs from a cluster to the owner's folder."""
+    ) -> BackgroundProgram: ...
 
-    def tasks_without_files(self, answer: CompletedProgram, /) -> dict[int, str] | None:
-        """Return the tasks whose files can't be carried; None if the carry must be repeated."""
+    def tasks_without_files(self, answer: CompletedProgram, /) -> dict[int, str] | None: ...
 
-    def list_root_ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
-        """Return a campaign's arrays in root's ledger of submitted tasks."""
+    def list_root_ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]: ...
 
 
-MOST_GROUPED_TASKS = 5000  # in an array whose jobs run several tasks: one transaction records all tasks of an array
+# largest number of tasks in an array whose jobs run several tasks, because one transaction records the array
+MOST_GROUPED_TASKS = 5000
 TURN_S = 60.0  # in a cycle no call starts once an owner's calls to a cluster have taken this long
 # gridbridge-as-user reports these errors itself, so a call with such an error did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)

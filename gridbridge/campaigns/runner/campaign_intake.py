@@ -55,7 +55,8 @@ NOBODY = -1  # uid in place of the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
 MB = 1_000_000
-MOST_PREDECESSORS = 10_000  # of all unfinished campaigns of a person, because each cycle examines every predecessor
+# largest number of predecessors of a person's unfinished campaigns, because each cycle examines all of them
+MOST_PREDECESSORS = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -156,7 +157,7 @@ class CampaignAndRequestIntake:
             if not is_purged and not self._campaigns.has_executed_request(token, number):
                 _log.warning("event=tries_forgotten campaign=%s", number)
                 self._open_restored_event(number, TRIED)
-                # recorded as executed, so that the retry opens no second event
+                # recorded as executed, because a second retry would open a second event
                 self._campaigns.record_executed_request(token, number, self._clock.now())
 
     def _restore_lost_campaign(self, number: int) -> None:
@@ -178,7 +179,7 @@ class CampaignAndRequestIntake:
         self._open_restored_event(number, is_paused=True)
 
     def _open_restored_event(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
-        """Open an event RESTORED and have all tasks published again, as published files may be newer."""
+        """Open an event RESTORED, and publish all tasks again, because published files may be newer than the state."""
         if is_paused:
             self._campaigns.set_campaign_state(campaign, CampaignState.PAUSED)
         subject, code, now = CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, self._clock.now()
@@ -294,7 +295,7 @@ class CampaignAndRequestIntake:
         misfit = jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl)
         if problem := misfit or self._admission_rule_violation(new_file, jdl):
             return problem
-        # the ends of grouped tasks are in files
+        # the ends of grouped tasks are read from files, and no files are carried from a cluster by api
         alone = {name: replace(settings, temporal_grouping=False) for name, settings in by_api.items()}
         jdl = replace(jdl, clusters={**jdl.clusters, **alone})
         is_test = jdl.type is CampaignType.TEST

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignMasterLead:
-    """The lease of this process: waits for it, holds it, and knows when it is lost."""
+    """The lease of this process: waits for the lease, holds it, and detects its loss."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class CampaignMasterLead:
     ) -> None:
         self._program = program
         self._url = site.state
-        self.lease_s = site.master_lease_s  # for the next renewal
+        self.lease_s = site.master_lease_s  # length of the lease from its next renewal
         self._clock = clock
         self._folders = folders
         self._record_at_root = record_at_root

@@ -39,7 +39,7 @@ class CampaignProgramFactory(Protocol):
     def __call__(
         self, policy: Policy, clock: Clock, *, is_dry: bool, lead: "CampaignMasterLead | None"
     ) -> CycleDaemon[Any, Any]:
-        """Open the state, read-only in a dry run, and return the program; with `lead`, the state of a master."""
+        """Open the state (read-only in a dry run, and as the leading master with `lead`); return the program."""
 
 
 class OneLineErrorArgumentParser(argparse.ArgumentParser):
@@ -107,7 +107,7 @@ def _run_cycles_whenever_leading(
     life_sign: ServiceHeartbeat,
     clock: Clock,
 ) -> None:
-    """Run cycles until a signal comes: while this process leads, or always if the state is one host's file."""
+    """Run cycles until a signal comes; without `lead` always, otherwise whenever this process leads."""
 
     def make_again(policy: Policy) -> CycleDaemon[Any, Any]:
         if lead:

@@ -101,7 +101,7 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def publish_changed_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish changed tasks and count ended tasks; with `are_asked`, uncount tasks that owners retry."""
+        """Publish changed tasks and count ended tasks; with `are_asked`, subtract the tasks that owners retry."""
         for campaign in self._killed:
             self._publish_all_tasks_of_campaign(campaign)
         self._publish_tasks_of_attempts(
@@ -158,7 +158,7 @@ class CampaignPublisher:
 
 
 def _count_open_events(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
-    """Count each campaign's open events; an event of a removed cluster counts for all campaigns there."""
+    """Count each campaign's open events; an event of a removed cluster counts for all campaigns that use it."""
     counts = Counter[int]()
     for event in opened:
         if event.code is CampaignEventCode.DROPPED:

@@ -354,6 +354,6 @@ def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
 
 
 def _clusters_whose_usage_is_in_files(policy: Policy) -> set[str]:
-    """Return the clusters without memory in the accounting, except clusters by api, whose files can't be read."""
+    """Return clusters whose accounting lacks memory, except clusters by api, whose files can't be read."""
     names = ((name, section.api or OF_KIND[section.kind].accounts_memory) for name, section in policy.clusters.items())
     return {name for name, has_no_files in names if not has_no_files}

@@ -170,14 +170,14 @@ class CampaignSituationGatherer:
         return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
 
     def _pairs_with_input_carries(self, campaigns: Iterable[Campaign]) -> Iterator[tuple[Campaign, str]]:
-        """Yield campaign and cluster for input files that are carried, because the cluster does not see them."""
+        """Yield (campaign, cluster) if input files must be carried, because the cluster does not see them."""
         remote = {name for name, cluster in self._policy.clusters.items() if cluster.ssh}
         for campaign in campaigns:
             if campaign.jdl.inputs:
                 yield from ((campaign, name) for name in campaign.jdl.clusters if name in remote)
 
     def _campaigns_that_wait_for_outputs(self, events: Iterable[CampaignEvent]) -> frozenset[int]:
-        """Return the campaigns whose outputs are being brought home, without a failure among the open events."""
+        """Return the campaigns whose outputs are being brought home, unless an open event tells of a failure."""
         failed = {(event.campaign, event.cluster) for event in events if event.code is CampaignEventCode.OUTPUT_ERROR}
         return frozenset(
             campaign for campaign, _ in self._outputs.campaigns_and_clusters_with_outputs().keys() - failed

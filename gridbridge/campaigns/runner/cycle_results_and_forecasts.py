@@ -98,7 +98,7 @@ class TaskAndCampaignEndRecorder:
         clock: Clock,
         remote_clusters: Container[str] = (),
     ) -> None:
-        """Take the clusters that are reached by ssh, to which input files are carried."""
+        """`remote_clusters` are reached by ssh, so input files are carried to them."""
         self._database = database
         self._remote_clusters = remote_clusters
         self._campaigns = CampaignRows(database)

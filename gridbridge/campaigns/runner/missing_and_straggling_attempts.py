@@ -181,7 +181,8 @@ class CampaignStragglerFinder:
         waiting = self._campaigns.count_unsent_tasks() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
-            if array.campaign in of and array.group_tasks == 1:  # how long a task of a job has run is not listed
+            # job lists don't show how long each task of a job has run
+            if array.campaign in of and array.group_tasks == 1:
                 of[array.campaign].append(array)
         tails = []
         for campaign in able:

@@ -228,7 +228,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as ended, on request of root, who must delete the remaining tasks."""
+        """Mark a cancelled campaign as ended at root's request; root must delete the tasks that remain."""
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:

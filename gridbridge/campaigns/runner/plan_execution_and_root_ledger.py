@@ -124,7 +124,7 @@ class RootLedgerStateComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunningFileCarries:
-    """The programs that carry or read files of tasks, by owner and cluster."""
+    """The running programs that carry or read files of tasks, by owner and cluster."""
 
     inputs: dict[Pair, RunningInputProgram] = field(default_factory=dict)
     outputs: dict[Pair, RunningOutputCarry] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class CampaignPlanExecutor:
         programs: RunningFileCarries | None = None,
         unmeasured: Container[str] = (),
     ) -> None:
-        """Take the clusters that are reached by ssh, and those whose accounting lacks the memory of jobs."""
+        """`remote_clusters` are reached by ssh; in the accounting of `unmeasured` clusters, jobs have no memory."""
         programs = programs or RunningFileCarries()
         self._campaigns = campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, campaigns)

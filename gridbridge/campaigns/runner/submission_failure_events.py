@@ -169,7 +169,7 @@ class ArraySubmissionResultRecorder:
             self._record_ends_and_retries(array, end)
 
     def _return_array_without_inputs(self, array: campaign_model.CampaignArray, missing: Mapping[int, str]) -> None:
-        """End an unsubmitted array: tasks in `missing` lack input files, the others are sent in another array."""
+        """End an unsubmitted array: tasks in `missing` lack input files, all other tasks are sent in another array."""
         with self._database.transaction():
             end = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.WIPED)
             lacking = campaign_model.TaskAttemptOutcome.INPUT_MISSING

@@ -134,8 +134,8 @@ class CampaignRows:
     ) -> CampaignArray | None:
         """Move unsent tasks into a new array; return None if no task was moved.
 
-        Unless `unshared_first` is None, input files need a carry to the cluster, and tasks that share a file go
-        together, after so many tasks that share no file.
+        If input files must be carried to the cluster, the array first gets `unshared_first` tasks that share no file,
+        then tasks that share files with each other. Otherwise `unshared_first` is None.
         """
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
@@ -238,7 +238,7 @@ class CampaignRows:
         self._update_campaign_row(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
 
     def set_campaign_state(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Store a campaign's state and time of end. Root's ledger gets the end later."""
+        """Store a campaign's state and time of end; root's ledger gets the end in a later cycle."""
         self._update_campaign_row(campaign, {"state": state, "ended_at": ended_at, "is_end_noted": False})
 
     def has_executed_request(self, token: str, campaign: int) -> bool:

@@ -16,7 +16,7 @@ def lines_of_tasks(files: Iterable[bytes], tasks: Iterable[int] | None = None) -
         if numbers is None:
             lines |= enumerate(_decode(data).split("\n")[1:-1], first)
         else:
-            header = 1 - first  # to add to a task's number for the number of its line in this file
+            header = 1 - first  # a task's number plus `header` is the number of its line in this file
             of_file = select_lines(data, (task + header for task in numbers if task >= first))
             lines |= {line_number - header: _decode(line) for line_number, line in of_file}
         first += data.count(b"\n") - 1

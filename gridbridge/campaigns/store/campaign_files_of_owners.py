@@ -218,8 +218,8 @@ def read_numbered_campaign_file(
 def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
     """Return the header and all task parameters of this user's campaign; root reads all campaigns.
 
-    Raises ForeignOrMissingCampaignFile for a missing, damaged or foreign file: anybody may create a file with
-    a removed file's name. With `is_run` root reads only its own files.
+    Raises ForeignOrMissingCampaignFile for a missing, damaged or foreign file: anybody may create a file with a removed
+    file's name. With `is_run`, even root reads only its own campaigns.
     """
     header, lines = read_own_campaign_header_and_lines(campaign, folder, is_run=is_run)
     return header, [*lines.values()]

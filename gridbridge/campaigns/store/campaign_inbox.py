@@ -149,7 +149,7 @@ def _open_inbox_folder(person: str, folder: str) -> Iterator[tuple[int, int]]:
 
 
 def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
-    """Move new files from prefix `brought` to `taken_prefix`; return the tokens of all files there."""
+    """Move new files from prefix `brought` to `taken_prefix`; return the tokens of all files with `taken_prefix`."""
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
         with suppress(OSError):  # the owner withdrew the file, or the file is no plain file

@@ -83,7 +83,7 @@ CARRIES = Table(  # clusters that may have copies of a campaign's input files
     *column_types.float_columns("task_bytes", nullable=True),
 )
 CARRY_RATES = Table(
-    "campaign_carry_rates",  # by owner, whose own program measures the rate
+    "campaign_carry_rates",  # one row for each owner, because the owner's own program measures the rate
     column_types.METADATA,
     *column_types.integer_key_columns("uid"),
     *column_types.text_key_columns("cluster"),
@@ -100,7 +100,7 @@ SERVER_LIMITS = Table(
     *column_types.time_columns("load_at", nullable=True),
 )
 USUAL_RATE = 10e6  # bytes per second, until a carry to the cluster has been timed
-LEAST_TIMED_BYTES = 1 << 20  # the time of smaller carries shows the delay of ssh, not the rate
+LEAST_TIMED_BYTES = 1 << 20  # smaller carries measure the delay of ssh, not the rate
 
 
 class InputCarryRows:

@@ -21,7 +21,7 @@ TIMES = Table(
     *column_types.float_columns("total_s"),
 )
 LOSS_RATES = Table(
-    "campaign_loss_rates",  # by owner, who can forge the ends of tasks
+    "campaign_loss_rates",  # one row for each owner, because owners can forge the ends of their tasks
     column_types.METADATA,
     *column_types.integer_key_columns("uid"),
     *column_types.text_key_columns("cluster"),
@@ -50,7 +50,7 @@ class CheckpointStatisticsRows:
     def add_ended_attempts(
         self, ended: Iterable[tuple[TaskAttempt, str]], campaigns: Iterable[Campaign], now: datetime
     ) -> None:
-        """Add ended attempts, each with its cluster, to the rates of their owners and the times of their campaigns."""
+        """Add ended attempts, each with its cluster, to the owners' loss rates and the campaigns' checkpoint times."""
         by_number = {campaign.number: campaign for campaign in campaigns}
         of_rate = defaultdict[tuple[int, str, bool], list[TaskAttempt]](list)
         times = defaultdict[int, CheckpointTimes](CheckpointTimes)

@@ -1,4 +1,4 @@
-"""The record of a leading master in a folder that all masters share: its term and host, in one file a program.
+"""The record of a leading master in a folder that all masters share: its term and host, in a file for each program.
 
 Root has such a record beside its ledger, the service in its own folders. A file keeps its inode number when a later
 master writes, so a copy of the folder on another host is recognized.
@@ -11,7 +11,7 @@ from gridbridge.errors import MasterDeposed, StateError
 from gridbridge.model.fixed_paths import MASTER_TERM
 
 NO_MASTER = "-"
-RECORD_BYTES = 160  # of one length, so that a new record replaces the whole former one
+RECORD_BYTES = 160  # all records have this length, so that a new record replaces the whole former record
 
 
 def read_master_record(folder: str, program: str) -> tuple[int, str, int]:

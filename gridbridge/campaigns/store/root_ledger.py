@@ -315,7 +315,7 @@ class RootLedgerOfSubmittedTasks:
     def write_lines_at_once(self) -> "Iterator[None]":
         """Write all ledger lines of a `with` block at its end, with one fsync.
 
-        On a full disk the end raises OSError and writes no line; the object must not be used further.
+        If the disk is full, the end of the block raises OSError and writes no line; the ledger object is then unusable.
         """
         self._unwritten = []
         try:

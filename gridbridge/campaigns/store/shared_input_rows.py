@@ -17,7 +17,8 @@ from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, PREDECESSORS
 from gridbridge.state.state_file import StateFile
 
-PREDECESSOR_HERE, PREDECESSOR_ELSEWHERE = -1, -2  # groups of tasks whose predecessor ran at the cluster, or elsewhere
+# groups of tasks whose predecessor ran at this cluster, and of tasks whose predecessor ran at another
+PREDECESSOR_HERE, PREDECESSOR_ELSEWHERE = -1, -2
 GROUPS = Table(  # ranges of tasks of a group
     "campaign_input_groups",
     column_types.METADATA,

@@ -168,7 +168,7 @@ class TaskAttemptRows:
     def failed_attempts_of_event(
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
-        """Return the last attempts of an event's failed tasks with numbers above `after`, at most `most` attempts."""
+        """Return the last attempts of up to `most` failed tasks of an event; the tasks have numbers above `after`."""
         of = _query_parameters_of_event(event, outcomes)
         return self._database.query_rows_as(TaskAttempt, _FAILED, **of, after=after, most=most)
 

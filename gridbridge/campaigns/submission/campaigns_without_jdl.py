@@ -46,7 +46,7 @@ class CampaignWithoutJdlOptions:
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
-    kind: str = ""  # of the JDL key `type`; empty: best-effort
+    kind: str = ""  # value of the JDL key `type`; empty: best-effort
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
 def campaign_of_job_script(
     path: str, text: str, arguments: tuple[str, ...], typed: CampaignWithoutJdlOptions
 ) -> ParsedJdl:
-    """Return the campaign of a job script; raise ConfigError for it, or CommandLineMistake for options."""
+    """Return the campaign of a job script; raise ConfigError for a wrong script, CommandLineMistake for options."""
     read = qsub_directive_parser.JobScriptParser(path)
     read.parse_directives(text)
     problems, request = read.problems, read.asked

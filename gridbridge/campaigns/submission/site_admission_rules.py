@@ -92,7 +92,7 @@ def apply_site_admission_rules(parsed: ParsedJdl, paths: FixedPaths) -> Campaign
 
 
 def admit_campaign_by_site_rules(parsed: ParsedJdl, paths: FixedPaths) -> ParsedJdl:
-    """Return the campaign as admission rules change it; raise ConfigError if it is refused."""
+    """Return the campaign as admission rules change it; raise ConfigError if the rules refuse it."""
     admission = apply_site_admission_rules(parsed, paths)
     if admission.refusal:
         raise ConfigError((admission.refusal,))
@@ -223,7 +223,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
 
 
 def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
-    """Say which value of a campaign file root will parse differently from the campaign; empty if none."""
+    """Name the value of a campaign file that root would parse differently from the campaign; empty if none."""
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"
     for cluster, request in jdl.clusters.items():

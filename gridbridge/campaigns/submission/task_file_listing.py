@@ -112,7 +112,7 @@ def _invalid_checkpoint_names(jdl: Jdl, parameters: tuple[str, ...]) -> list[str
 
 
 def _require_own_target(target: str, number: int, files: dict[str, int], folders: dict[str, int]) -> None:
-    """Raise ValueError if another output comes to a path, or another task's output into it or above it."""
+    """Raise ValueError if a target is another output, or lies inside or above another task's output."""
     parts = target.split("/")
     above = ["/".join(parts[:end]) for end in range(1, len(parts))]
     others = [folders.get(target, number), *(files.get(path, number) for path in above)]
@@ -142,7 +142,7 @@ class CampaignInputFileLister:
     """
 
     later_names: str = ""  # random text; files that predecessors make get names from it in place of checksums
-    lines: list[str] = field(default_factory=list)  # of the tasks, for the campaign file
+    lines: list[str] = field(default_factory=list)  # the tasks' lines of the campaign file
     problems: list[str] = field(default_factory=list)
     _read: dict[str, tuple[str, int]] = field(default_factory=dict)  # {path: (checksum, bytes)}
     _made_later: set[str] = field(default_factory=set)
