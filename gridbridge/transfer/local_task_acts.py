@@ -78,14 +78,14 @@ class LocalTaskActs(ReloadablePollerComponent):
         return tasks.query_deferred_jobs(where)
 
     def remove_guard_copied_by_qresub(self, job: int) -> None:
-        """Remove the start time and the queue list that qresub copied from a job that is away."""
+        """Remove the start time and queue list that qresub copied from a job whose task is at another cluster."""
         copy = TransferAttemptId(cluster=self.policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home_cluster_and_task_guard_adapter()
         tasks.restore_queue_list(where, copy)
         tasks.remove_home_start_guard(where, copy, HomeStartGuard.START)
 
     def exclude_old_cluster_queues(self, transfer: Transfer) -> None:
-        """Keep a job out of the queues to the cluster it leaves; raise GridbridgeError if no queue is left."""
+        """Keep a job out of the queues to the cluster that it leaves; raise GridbridgeError if no queue remains."""
         where, tasks = self._home_cluster_and_task_guard_adapter()
         queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}

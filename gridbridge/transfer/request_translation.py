@@ -38,10 +38,10 @@ def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> Name
 def translate_request_for_cluster(
     spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request for a remote cluster; return it with notes on omitted soft requests.
+    """Translate a job's request for a remote cluster; return the request and notes on omitted soft requests.
 
-    `offered` are the names that the cluster has, None if unknown. No mapping rule concerns the transfer queues
-    `own_queues`. Raises UnmappableRequest.
+    `offered` has the cluster's names (None: unknown). No mapping rule applies to the transfer queues in `own_queues`.
+    Raises UnmappableRequest.
     """
     request = spec.request
     names = (name.partition("@")[0] for name in request.owner_requested_queues.split(","))

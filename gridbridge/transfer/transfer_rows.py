@@ -142,7 +142,7 @@ class TransferRows:
         return tuple(TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
 
     def delete_closed_transfers(self, before: datetime) -> int:
-        """Delete transfers that closed before a time, and old events; return the number of deleted transfers."""
+        """Delete transfers that closed before a time, and old events; return how many transfers were deleted."""
         theirs = sql.and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         closed = TRANSFERS.c.closed_at < before
         stray = sql.and_(EVENTS.c.at < before, ~sql.exists().where(theirs))

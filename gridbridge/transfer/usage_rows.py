@@ -26,7 +26,7 @@ from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
 
-EARLIEST_STORED_TIME = datetime(1, 1, 2, tzinfo=UTC)  # older than any record, and valid in every time zone
+EARLIEST_STORED_TIME = datetime(1, 1, 2, tzinfo=UTC)  # before all records, and valid in every time zone
 
 CURSORS = Table(
     "cursors",
@@ -91,8 +91,8 @@ class RemoteUsageRows:
     def store_usage_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
         """Store a usage record; return all records of the task.
 
-        An owner may store at most PER_TRANSFER records of one transfer; further ones are dropped. Raises ParseError for
-        an invalid transfer name.
+        An owner may store at most PER_TRANSFER records of one transfer; further records are dropped. Raises ParseError
+        for an invalid transfer name.
         """
         name = parse_transfer_name(record.transfer)
         records = self.usage_records_of_task(name.cluster, name.job, name.task)
@@ -108,7 +108,7 @@ class RemoteUsageRows:
     def usage_records_of_task(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteJobRunAccounting, ...]:
-        """Return a task's usage records, earliest end first; with `since`, only those added since then."""
+        """Return a task's usage records, earliest end first; `since` selects the records that were added after it."""
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or EARLIEST_STORED_TIME)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
 

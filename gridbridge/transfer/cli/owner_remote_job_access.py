@@ -54,7 +54,7 @@ def act_on_remote_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each task of a job; yield the results.
 
-    `instead` is the part of a message that names the command for a job at home, such as `qdel 12 deletes`. Raises
+    For a job at home, the error message names the right command by `instead`, such as `qdel 12 deletes`. Raises
     ParseError, or StateError without files.
     """
     number, task = parse_local_job_and_task(job)

@@ -74,7 +74,7 @@ def read_home_remote_accounting(
         kept_records, searched = _search_remote_accounting_files(
             policy, number, owners or {safe_files.account_name_or_uid(os.getuid())}
         )
-        notes += () if transfers else searched  # the search matters only for a job without a known transfer
+        notes += () if transfers else searched  # a known transfer makes the notes of the search superfluous
     locals_: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
         name = TransferAttemptId("", record.job_id, record.task, 0).local_job_or_task_id
@@ -99,7 +99,7 @@ def read_home_remote_accounting(
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageAtCluster, ...], tuple[str, ...]]:
-    """Sum usage by owner (`*`: everybody) and cluster of jobs ended in the last `days` days (None: all)."""
+    """Sum the usage of jobs by owner (`*`: all owners) and cluster; jobs ended in the last `days` days (None: ever)."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
@@ -155,13 +155,13 @@ def _join_task_accounting(
 def _search_remote_accounting_files(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
-    """Search the remote accounting files for records of a local job that belong to `owners`."""
+    """Search the remote accounting files for records of a local job that belong to accounts in `owners`."""
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _read_job_records_in_file(policy, name, job, owners)}
-            for record in once.values():  # each record once, because a rotated file may repeat records
+            for record in once.values():  # a rotated file may repeat records, so each record counts once
                 local = parse_transfer_name(record.transfer).local_job_or_task_id
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}; the service does not know the job"]

@@ -120,7 +120,7 @@ def _build_qalter_options(
 def _translate_changed_resources(
     transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
-    """Translate changed resources; return hard and soft ones, and whether to avoid transfer queues."""
+    """Translate changed resources; return hard and soft resources, and whether to avoid transfer queues."""
     home = owner_remote_job_access.cluster_access_for_caller(policy, policy.site.cluster)
     known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
         home, parse_transfer_name(transfer.transfer).job

@@ -41,7 +41,7 @@ class TaskWithRemoteMessages:
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return selected open transfers, and notes on old states; raise GridbridgeError for a wrong cluster."""
+    """Return the chosen open transfers, and notes on outdated states; raise GridbridgeError for a wrong cluster."""
     report = status_and_why_reports.build_site_status_report(now, folder)
     known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
     if choice.cluster is not None and choice.cluster not in known:
@@ -107,7 +107,7 @@ class SingleRemoteJobQueries:
 def query_remote_task_details(
     job: str, asking: SingleRemoteJobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
-    """Return an alarm if the poller is silent, and each task's last transfer with the remote messages."""
+    """Return an alarm if the poller is silent, and each task's last transfer with messages of the remote cluster."""
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     clusters = published_json.read_all_published_files(folder).clusters.values()
     taken_at = {cluster.cluster: cluster.taken_at for cluster in clusters}

@@ -71,7 +71,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_verdict_file_names(self) -> None:
-        """Make the folders of answers to starters unlistable, because files there have the names of FIFOs."""
+        """Make the folders of answers to starters unlistable, because the file names reveal the names of FIFOs."""
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_starter_asleep(self, transfer: Transfer) -> bool:
@@ -87,7 +87,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.remove_starter_wake_fifo(closed.wake, self._spool)
 
     def sweep_unread_verdicts(self, open_transfers: frozenset[str], until: float) -> None:
-        """Remove answers about closed transfers and unfinished files, if older than `until`."""
+        """Remove answers about closed transfers, and incomplete files, if both are older than `until`."""
         published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
 
 
@@ -104,7 +104,7 @@ class UndeliveredTaskEndTracker:
         self._transfers = TransferRows(database)
 
     def load_closed_transfers(self, now: datetime) -> None:
-        """Watch the transfers that an earlier process closed recently."""
+        """Watch the transfers that an earlier poller process closed recently."""
         for transfer in self._transfers.transfers_closed_since(now - RECENT):
             self.watch_closed_transfer(transfer.limit_times(now))
 
@@ -135,7 +135,7 @@ class UndeliveredTaskEndTracker:
     def take_requeued_transfers(self, local: ClusterSnapshot, queues: frozenset[str]) -> tuple[Transfer, ...]:
         """Return closed transfers whose task waits at home again.
 
-        Tasks that home does not have any more, or whose job number is reused, are forgotten.
+        Tasks that are gone from home, or whose job number is reused, are forgotten.
         """
         unheard = []
         for key, transfer in tuple(self._ended.items()):
@@ -175,7 +175,7 @@ class RestartedTaskQuestionResponder:
         return None
 
     def _transfers_of_task_with_last_reopened(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
-        """Return a task's transfers; reopen the last one if home may have missed the end of this transfer."""
+        """Return a task's transfers; reopen the last transfer if home may have missed its end."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts_of_task(message.transfer, uid)
         ended = ended_transfer_of_requeued_job(attempts, message)

@@ -26,7 +26,7 @@ class ClusterFailureBreakers:
         self._known: dict[str, PublishedClusterBreaker] = clock.make_clock_shifted_dictionary(
             lambda state, step: replace(state, until=state.until and state.until + step)
         )
-        # a published pause is too long if the clock was set back meanwhile
+        # a published pause is too long if the clock was set back in the meantime
         self._known.update(
             {state.cluster: self._limit_breaker_pause(state) for state in views.read_published_breakers()}
         )
@@ -100,7 +100,7 @@ class ClusterFailureBreakers:
         )
 
     def _first_job_times(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return the start of each owner's first job after the pause of closed queues, even if it ended."""
+        """Return the start of each owner's first job after the pause of closed queues, even if the job has ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))

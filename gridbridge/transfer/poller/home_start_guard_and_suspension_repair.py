@@ -1,6 +1,6 @@
 """Keep home from starting a task that is away, and make remote jobs follow a suspension at home.
 
-A guard is a hold or a far start time. The service restores missing guards, and removes old and copied ones.
+A guard is a hold or a far start time. The service restores missing guards, and removes old and copied guards.
 """
 
 import logging
@@ -169,7 +169,7 @@ class ResubmittedJobGuardRemover:
         clock: Callable[[], float],
     ) -> None:
         self._home, self._ledger, self._tasks = policy.site.cluster, ledger, tasks
-        self._others: frozenset[int] = frozenset()  # deferred jobs without a start time copied by qresub
+        self._others: frozenset[int] = frozenset()  # deferred jobs whose start time was not copied by qresub
         self._look = RepeatedBackgroundQuery(
             workers, self._home, "look_for_copies", self._remove_copied_guards, clock, COPIED_GUARD_QUERY_INTERVAL_S
         )
@@ -202,7 +202,7 @@ class ResubmittedJobGuardRemover:
 
 FIRST_SUSPENSION_REQUEST_PAUSE_S = 60.0
 LONGEST_SUSPENSION_REQUEST_PAUSE_S = 3600.0
-REQUESTS_BEFORE_WARNING = 3  # after so many requests the transfer's history tells that the starter does not act
+REQUESTS_BEFORE_WARNING = 3  # after this many requests the transfer's history says that the starter does not act
 UNHEEDED_SUSPENSION_WARNING = (
     "the starter does not act on suspension requests; later requests come less often, at most hourly;"
     " qdel of the local job still deletes the remote job, after half a minute"
@@ -223,11 +223,11 @@ class SuspensionReconciler(ReloadablePollerComponent):
         self._times: Counter[TransferKey] = Counter()
 
     def forget_suspension_mismatches(self) -> None:
-        """Forget all differences between local and remote jobs, after the clock was set."""
+        """Forget all differences between local and remote jobs, because the clock was set."""
         self._seen.clear()
 
     def request_suspension_changes(self, situation: TransferSituation, busy: Container[TransferKey]) -> None:
-        """Ask starters not in `busy` to follow suspensions in two job lists; withdraw outdated requests."""
+        """Ask starters not in `busy` to follow suspensions that two job lists show; withdraw outdated requests."""
         clusters = self.policy.clusters.items()
         shows = frozenset(name for name, cluster in clusters if ADAPTERS[cluster.kind].shows_suspension)
         mismatches = {
@@ -242,7 +242,7 @@ class SuspensionReconciler(ReloadablePollerComponent):
             if key in before and shown.confirms_mismatch(before[key]):
                 self._publish_suspension_request(key, shown)
             elif key in before and shown.is_same_mismatch(before[key]):
-                self._seen[key] = before[key]  # one of the two clusters has sent no new job list
+                self._seen[key] = before[key]  # one of the two clusters has not sent a new job list
 
     def _publish_suspension_request(self, key: TransferKey, shown: SuspensionMismatch) -> None:
         """Ask a starter to suspend or resume its remote job, and repeat the request after growing pauses."""

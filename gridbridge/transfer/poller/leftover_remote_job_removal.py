@@ -45,7 +45,7 @@ class OrphanRemoteJobCleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def delete_leftover_jobs(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete remote jobs that outlive their reported end, and jobs of no transfer if not in `waiting`."""
+        """Delete remote jobs that outlive their reported end, and jobs of no transfer unless they are in `waiting`."""
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.open_transfers(), situation):
             if (orphan.name, orphan.owner) not in waiting:
                 self._begin_orphan_deletion(orphan)

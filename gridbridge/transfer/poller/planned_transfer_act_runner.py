@@ -47,7 +47,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
             self.dispatcher.begin_act(action)
 
     def look_up_pushed_job_ends(self, cluster: str, ids: frozenset[int]) -> None:
-        """Look up at once the end of each job whose end the cluster has announced."""
+        """Look up the ends of jobs at once, because the cluster has announced these ends."""
         for action in transfer_act_decisions.plan_pushed_end_lookups(self.ledger.open_transfers(), cluster, ids):
             self.dispatcher.forget_pauses_of_transfer(action.transfer.transfer_key)
             self.do_or_begin_act(action)
@@ -87,7 +87,7 @@ class PlannedTransferActRunner(ReloadablePollerComponent):
     def _remote_job_end_or_search_error(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return a job's result that a look-up found; an error if look-ups have failed for too long."""
+        """Return a job's result if a look-up found it, an error if look-ups failed for too long, otherwise None."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         job, remote = action.transfer.remote_id, action.transfer.remote
         cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"

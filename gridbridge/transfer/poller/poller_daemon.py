@@ -43,7 +43,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_cycle.require_service_account(configuration.policy)
     service_cycle.start_service_log_on_stderr(configuration.policy)
     service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
-    # go on with the last valid configuration if the new file is invalid or lacks parts that open transfers need
+    # if the new file is invalid, or lacks parts that open transfers need, the last valid configuration is used
     if earlier := read_config_saved_by_service(clock.now()):
         configuration.keep_earlier_configuration(earlier, _read_away_jobs_in_state_file)
     configuration.log_refusal()

@@ -36,7 +36,7 @@ class TransferPlanJournal:
         policy: PollerSection,
         plan: transfers_and_actions.PollerRoundPlan,
     ) -> DecisionJournalEntry | None:
-        """Return a journal entry of the decisions that differ from the last round's; None if none differs."""
+        """Return a journal entry of the decisions that differ from the last round's; None if all are equal."""
         sentences: dict[TransferKey, list[str]] = {transfer.transfer_key: [] for transfer in concerned}
         for action in plan.actions:
             sentences[action.transfer.transfer_key].append(transfer_action_sentence(action))
@@ -117,7 +117,7 @@ def recall_journal_entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> DecisionJournalEntry:
-    """Return a journal entry of the tasks to bring home, and of all considered tasks."""
+    """Return a journal entry of the tasks to bring home, with all tasks that were considered."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **encode_transfer_journal_rows(considered, situation),

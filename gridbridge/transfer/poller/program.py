@@ -21,7 +21,7 @@ def main() -> None:
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: unexpected argument; expected none", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
-    signals = StopAndReloadSignals()  # before slow imports: an unhandled SIGHUP ends the process
+    signals = StopAndReloadSignals()  # before the slow imports, because an unhandled SIGHUP would end the process
     from gridbridge.transfer.poller import poller_daemon
 
     try:

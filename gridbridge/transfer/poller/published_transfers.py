@@ -36,7 +36,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> reports.PublishedTransfer:
-    """Return a transfer's published row; the job list `home` tells since when the local job has its state."""
+    """Return a transfer's published row; `home` is the job list that dates the local job's state."""
     local = parse_transfer_name(transfer.name)
     task = home.find_job_list_row(local.job, local.task) if home else None
     same_keys = ("owner", "phase", "desired", "since", "missing_since", "created_at", "closed_at", "cause")
@@ -125,7 +125,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._publish_service_status_file()
 
     def publish_routes(self, used: frozenset[str]) -> None:
-        """Publish each queue's remote cluster and mapping; keep the files of removed queues in `used`."""
+        """Publish each queue's remote cluster and mapping; keep the published files of removed queues in `used`."""
         for queue, configured in self.policy.queues.items():
             rules = build_request_mapping(self.policy, configured.cluster, queue)
             # The mapping is published before the route, which names the mapping.
@@ -207,7 +207,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         publish_file(path, published_json.encode_published_value(task))
 
     def publish_unproved_history(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish what a uid's messages tell about a task; without transfers remove the file."""
+        """Publish the transfers of a task that a uid's messages report; without transfers remove the file."""
         path = published_file_formats.unverified_history_path(local, uid, self.folder)
         if not attempts:
             safe_files.remove_file(path)
@@ -215,7 +215,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         is_new = not os.path.exists(path)
         task = published_task_history(local, attempts, is_proved=False)
         publish_file(path, published_json.encode_published_value(task))
-        if is_new:  # not at every change, because it is slow to list a person's files
+        if is_new:  # not at each change, because listing a person's files is slow
             published_json.limit_unverified_histories(self.folder, uid)
 
     def publish_usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:

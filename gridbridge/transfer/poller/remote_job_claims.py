@@ -1,9 +1,8 @@
 """Decide whether a task runs at home or remotely: the side that holds the claim runs the task.
 
-A claim is a file that belongs to its first creator: creating a missing name is atomic, even on NFS (open(2),
-O_EXCL; symlink(2)). Home's claim is a symlink to itself; the remote job's wrapper script creates a file.
-Without a shared spool a remote job needs a grant from home, which the state file has before the poller sends
-it.
+A claim is a file that belongs to its first creator: creating a missing name is atomic, even on NFS (open(2), O_EXCL;
+symlink(2)). Home's claim is a symlink to itself; the remote job's wrapper script creates a file. Without a shared spool
+a remote job needs a grant from home, which is stored in the state file before the poller sends it.
 """
 
 import logging
@@ -48,7 +47,7 @@ GRANT_REMOVAL_SCRIPT = f'rm -f -- "{GRANTS}/$1"'
 def claim_task_for_home(name: str, uid: int, spool: str = SPOOL) -> bool:
     """Claim a task for home; return False if the remote job has the claim.
 
-    Safe to repeat. Raises StateError if the holder is unknown.
+    Safe to repeat. Raises StateError if nobody knows which side has the claim.
     """
     path = f"{spool}/{claim_and_guard.CLAIMS_FOLDER}/{name}"
     try:
@@ -96,7 +95,7 @@ def remove_claim_file(name: str, spool: str = SPOOL) -> None:
 def remove_claim_files_without_transfer(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove some old claims without a transfer, but not home's: a late remote job must find them."""
+    """Remove some old claims without a transfer, but keep home's claims: a late remote job must find them."""
     try:
         _require_own_claims_folder(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
         entries = (names or ResumableFolderScan()).list_next_folder_portion(f"{spool}/{claim_and_guard.CLAIMS_FOLDER}")
@@ -162,7 +161,7 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 AT_ONCE = 500  # largest number of jobs in one command
 FIRST_S, LONGEST_S = 2.0, 20.0  # pause before the first retry, and longest pause before a later retry
 
-DOUBT_S = 30.0  # a job without permission to run ends within this time after claim_wait_s
+DOUBT_S = 30.0  # a job without permission ends within this time after its wait for permission (claim_wait_s)
 
 _log = logging.getLogger(__name__)
 
@@ -213,7 +212,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
                 self._sent[cluster] = batch, self._workers.run_call_in_thread(f"cluster {cluster}", give, batch)
 
     def recall_task_by_claim(self, transfer: Transfer, why: str) -> bool:
-        """Claim a waiting task for home; return False if the remote job has or may have the claim."""
+        """Claim a waiting task for home; return False if the remote job has the claim, or may have it."""
         try:
             is_had = transfer.claimed != claim_and_guard.JOB and (
                 claim_and_guard.does_claim_need_home_grant(transfer.claim)

@@ -66,7 +66,7 @@ class RemoteAccountingFileReader:
         self._open: Future[AccountingFileReadResult] | None = None
 
     def reads_configured_accounting_file(self, cluster: ClusterSection) -> bool:
-        """Return whether a cluster's configuration still names the accounting file that the reader reads."""
+        """Say whether a cluster's configuration still names the file that this reader reads."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
         )
@@ -82,7 +82,7 @@ class RemoteAccountingFileReader:
         self._due = self._clock.steady_s()
 
     def take_read_result(self) -> AccountingFileReadResult | None:
-        """Return the result of a finished reading once; then None until the next result."""
+        """Return the result of a finished reading; each result is returned only once, otherwise None."""
         if self._open is None or not self._open.done():
             return None
         try:
@@ -127,7 +127,7 @@ def remote_job_usage_records(
     lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: ClusterSection
 ) -> Iterator[RemoteJobRunAccounting]:
     for line, record in lines:
-        if is_transfer_name(record.account):  # users may give their own jobs an account (qsub -A) like gb.X
+        if is_transfer_name(record.account):  # any user may give a job an account (qsub -A) that looks like gb.X
             yield RemoteJobRunAccounting(
                 **{key: getattr(record, key) for key in COPIED_KEYS},
                 transfer=record.account,
@@ -138,7 +138,7 @@ def remote_job_usage_records(
             )
 
 
-# the ends of at most this many jobs of one person are stored if no home job list has shown the jobs
+# largest number of a person's jobs whose end is stored although no home job list has shown the job
 MOST_UNPROVED_ENDS_AN_HOUR = 1000
 LONGEST_ANSWER_INTERVAL = timedelta(minutes=1)  # two answers of a cluster are usually closer than this
 POSITION_REPUBLISH_INTERVAL = timedelta(seconds=20)
@@ -272,7 +272,7 @@ class RemoteUsageService:
         ]
 
     def store_usage_of_end_message(self, transfer: Transfer) -> None:
-        """Publish an end message's usage for home's epilog; store it unless the accounting file will have it."""
+        """Publish the usage in an end message for home's epilog; store it unless the accounting file will show it."""
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
         is_accounted = self.will_accounting_file_show_end(transfer)
@@ -298,7 +298,7 @@ class RemoteUsageService:
         return self.told[transfer.uid] <= MOST_UNPROVED_ENDS_AN_HOUR
 
     def sweep_usage(self) -> None:
-        """Delete old usage records, and restart the count of job ends without a proved owner."""
+        """Delete old usage records, and begin to count job ends without a proved owner anew."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.delete_old_usage_records(before)
@@ -312,7 +312,7 @@ class RemoteUsageService:
 def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
     """Return when a remote job list last showed a transfer's job; None if no list showed the job.
 
-    A qmaster writes the accounting record when the job leaves the list: an older record is another job's.
+    A qmaster writes the accounting record when the job leaves the list, so an older record belongs to another job.
     """
     if not transfer.remote_state.is_listed:
         return None

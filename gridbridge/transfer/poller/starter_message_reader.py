@@ -152,7 +152,7 @@ class UnconfirmedTransferQuota:
 def _where_job_lists_show_waiting_transfer(
     entry: _TransferWaitingForHomeList, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Where job lists show a transfer: YES at home, NO only remotely, '' nowhere; None: no new list."""
+    """Say where job lists show a transfer: YES (at home), NO (only remotely), '' (nowhere); None without a new list."""
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
@@ -170,7 +170,7 @@ def _where_job_lists_show_waiting_transfer(
 PREMATURE_S = 60.0  # a message waits at most this time for the first message of its transfer
 PREMATURE_OF_UID = 100  # largest number of waiting messages of one uid
 LINGER_S = 1.5  # longest time for which `closed` messages wait for further messages
-LINGERING = 20  # largest number of `closed` messages that wait
+LINGERING = 20  # largest number of waiting `closed` messages
 KIND_ORDER = (
     *(TransferMessageKind.RECORD, TransferMessageKind.INTENT, TransferMessageKind.SPARED),
     *(TransferMessageKind.ENDED, TransferMessageKind.CLOSED, TransferMessageKind.ASK),
@@ -215,7 +215,8 @@ class StarterMessageReader:
     def apply_new_messages(self, at_once: bool) -> tuple[Transfer, ...]:
         """Apply new messages to the transfers; return the transfers that changed.
 
-        Without `at_once`, closing messages may wait. A kill loses none: all stay until `remove_processed_messages`.
+        Without `at_once`, closing messages may wait. A kill loses no message, because all messages stay in the spool
+        until `remove_processed_messages`.
         """
         new = (*self._lingering, *self._inbox.read_new_messages())
         if not at_once and self._may_closing_messages_wait(new):
@@ -223,7 +224,7 @@ class StarterMessageReader:
         self._lingering = ()
         self.unproved.discard_transfer_count()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
-        # messages are sorted by kind, not by time, because the hosts' clocks differ; unknown kinds come last
+        # sorted by kind, not by time, because the hosts' clocks differ; unknown kinds come last
         messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
         changed: set[TransferKey] = set()
         newest = {_key_shared_by_starter_progress_messages(spooled): spooled.path for spooled in messages}
@@ -298,7 +299,7 @@ class StarterMessageReader:
     def _message_with_decision_facts(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None
     ) -> ReceivedStarterMessage:
-        """Return a message with its deciding facts; a removed queue stays valid for a stored transfer."""
+        """Return a message with the facts that decide about it; a stored transfer may still use a removed queue."""
         return ReceivedStarterMessage(
             message=spooled.message,
             known=previous,
@@ -311,7 +312,7 @@ class StarterMessageReader:
         )
 
     def _has_uid_too_many_transfers(self, uid: int) -> bool:
-        """Say whether transfers use too many of a uid's spool files; some are reserved for other messages."""
+        """Say whether a uid's transfers use too many spool files; some files are reserved for other messages."""
         ledger = self._ledger
         open_, ended = (sum(owner == uid for _, owner in transfers) for transfers in (ledger.open, ledger.ended))
         half = max(1, self._limit // 2)
@@ -320,7 +321,7 @@ class StarterMessageReader:
     def _reject_or_postpone_message(
         self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool
     ) -> list[str]:
-        """Keep a message of an unknown transfer for a minute; log and remove other rejected messages."""
+        """Keep a message of an unknown transfer for a minute; log and remove any other rejected message."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_premature_message_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[spooled.path] = first_at, spooled

@@ -87,7 +87,7 @@ class RemoteJobActs(ReloadablePollerComponent):
         return self.verdict_of_job_end(end, transfer) if end else None
 
     def verdict_of_job_end(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return an ended remote job's result; if nobody saw the end, query whether the job may run again."""
+        """Return the result of an ended remote job; if its end is unknown, query whether the job may run again."""
         if end.is_end_unknown and not transfer.rerun:
             transfer = transfer.with_changes(rerun=self._tasks.query_rerun_policy(transfer))
         return home_verdict_from_accounting(transfer, end)
@@ -212,7 +212,7 @@ class TransferActDispatcher:
             self._failing.pop((act, *transfer), None)
 
     def forget_all_pauses(self) -> None:
-        """Forget the pauses of all failed acts; called when a silent cluster answers again."""
+        """Forget the pauses of all failed acts, because a silent cluster answers again."""
         self._failing.clear()
 
     def _pause_failed_transfer_act(self, name: TransferActKey) -> None:

@@ -1,4 +1,4 @@
-"""Gather the inputs of decisions about transfers, and detect remote job ids that belong to another job by now."""
+"""Gather the inputs of decisions about transfers, and detect remote job ids that now belong to another job."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -120,7 +120,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # the queries have run without interruption since this time
+    since_s: float = field(init=False)  # queries have run without interruption since this time
     looked_at_s: float = field(init=False)
     deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
 
@@ -129,7 +129,7 @@ class TransferDecisionInputGatherer(ReloadablePollerComponent):
         self.deleted_at_home = self.clock.make_clock_shifted_dictionary(operator.add)
 
     def restart_silence_measurement(self) -> None:
-        """Measure all clusters' silence anew; called when a cluster is queried for the first time."""
+        """Measure all clusters' silence anew, because a cluster is queried for the first time."""
         self.since_s = self.clock.steady_s()
 
     def notice_process_pause(self) -> None:

@@ -124,7 +124,7 @@ class TransferLedger:
         self._told: dict[TransferKey, str] = {}
 
     def load_transfers(self) -> None:
-        now = self._clock.now()  # the clock may have been set back meanwhile
+        now = self._clock.now()  # loaded times may be in the future if the clock was set back
         for transfer in self._transfers.open_transfers():
             self.open[transfer.transfer_key] = transfer.limit_times(now)
         for transfer in self._transfers.watched_closed_transfers():
@@ -172,7 +172,7 @@ class TransferLedger:
         self._log_withheld_lines(transfer)
 
     def reopen_transfer(self, ended: Transfer) -> None:
-        """Reopen a closed transfer whose end home has missed, unless its task was sent again since."""
+        """Reopen a closed transfer whose end home has missed, unless its task was sent again in the meantime."""
         names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.transfer_key not in self.open:
             self.store_transfer(ended.with_changes(closed_at=None, updated_at=self._clock.now()))
@@ -190,7 +190,7 @@ class TransferLedger:
             self.ended[closed.transfer_key] = self.ended[closed.transfer_key].with_changes(listed=closed.listed)
 
     def record_guard_removal(self, closed: Transfer) -> None:
-        """Record that no hold or start time keeps a closed transfer's task from starting at home any more."""
+        """Record that no hold or start time keeps the task of a closed transfer from starting at home."""
         newest = self._transfers.find_transfer(*closed.transfer_key) or closed
         self._transfers.insert_or_update_transfer(newest.with_changes(reguarded=False))
         if transfer := self.ended.get(closed.transfer_key):

@@ -30,7 +30,7 @@ class PollerRoundSteps:
 
     def gather(self) -> PollerRoundSituation:
         """Gather a round's input; after an answer of any cluster the round decides about all open transfers."""
-        came = self._parts.answers.collect_results()  # first, so that no answer is newer than the messages
+        came = self._parts.answers.collect_results()  # collected first, so that no answer is newer than the messages
         transfers = self._parts.mail.apply_new_messages(at_once=bool(came))
         for transfer in transfers:
             if transfer.is_over:

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 class TransferService(PollerComponents):
     def load_stored_state(self) -> None:
         verdicts, clock = self.resources.acts.verdicts, self.resources.clock
-        clock.detect_clock_step()  # first, because a change of the clock moves the loaded times
+        clock.detect_clock_step()  # before the loading, because a change of the clock moves the loaded times
         verdicts.hide_verdict_file_names()
         self.ledger.load_transfers()
         self.unheard_ends.load_closed_transfers(clock.now())
@@ -37,7 +37,7 @@ class TransferService(PollerComponents):
     def publish_routes(self) -> None:
         """Publish the remote cluster of each transfer queue; log unconfigured clusters with open transfers."""
         used = {(transfer.queue, transfer.remote) for transfer in self.ledger.open_transfers()}
-        self.mail.allow_routes(used)  # starters of open transfers may still use a removed queue
+        self.mail.allow_routes(used)  # starters of open transfers may still use removed queues
         self.resources.views.publish_routes(frozenset(queue for queue, _ in used))
         published_json.remove_unlisted_cluster_files(self.resources.observers, self.resources.views.folder)
         for cluster in sorted(self.situations.unconfigured_clusters()):

@@ -1,6 +1,6 @@
 """Bring waiting tasks home from remote clusters, into free slots or on the way to another cluster.
 
-Home takes the task's claim, if any; otherwise a published request asks the task's starter.
+If the task has a claim, home takes it; otherwise a published request asks the task's starter.
 """
 
 import logging
@@ -68,7 +68,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         self._free_at: dict[str, datetime] = self._clock.make_clock_shifted_dictionary(operator.add)
 
     def withdraw_old_recall_requests(self) -> None:
-        """Withdraw the requests that an earlier process made to starters."""
+        """Withdraw the requests that an earlier poller process made to starters."""
         for transfer in self._ledger.open_transfers():
             if not transfer.verdict:
                 self._verdicts.remove_verdict_file(transfer.name, transfer.uid)
@@ -77,7 +77,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         return self._out.keys()
 
     def recall_due_tasks(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
-        """Withdraw requests that came too late, and begin to bring home the tasks that are due."""
+        """Withdraw requests that no starter carried out in time, and begin to bring home the tasks that are due."""
         home = situation.snapshots.get(situation.home)
         if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
             self._free = self._free[1], home.free_slots
@@ -109,7 +109,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             self._journal.store_decision(entry)
 
     def recall_moved_task(self, transfer: Transfer, why: str) -> bool:
-        """Bring a task home for the given reason; return whether its return has begun."""
+        """Bring a task home for the reason `why`; return whether its return has begun."""
         if transfer.transfer_key not in self._out and transfer.transfer_key not in self._checking:
             self._recall_task_by_claim_or_request(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.transfer_key in self._out
@@ -230,7 +230,7 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
             self._move_rows.insert_or_update_task_move(replace(move, stage=TaskMoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
-            return  # the task is about to wait at home
+            return  # the task will soon wait at home
         if why := recall_policy.why_task_move_is_impossible(transfer, situation):
             self._give_up_task_move(move, transfer, situation, why)
         elif transfer.transfer_key in self._recalls.transfers_being_recalled():

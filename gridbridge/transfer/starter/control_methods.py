@@ -1,7 +1,7 @@
 """Run the suspend, resume and terminate methods of a transfer queue, and its epilog (queue_conf(5)).
 
-Grid Engine waits for a method without a limit, so each ends soon. Methods may run side by side, twice or not at
-all: the last note counts, and a deletion is final.
+Grid Engine waits without a limit for a method, so each method ends soon. Methods may run at the same time, twice or not
+at all: the last note counts, and a deletion is final.
 """
 
 import os
@@ -29,7 +29,7 @@ def main() -> None:
         task.open_notes_folder()
         task.open_log_file()
     except GridbridgeError as error:
-        log_step_error(error)  # ignored here, because the starter meets the same error and ends the job
+        log_step_error(error)  # ignored, because the starter meets the same error and ends the job
     try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:
@@ -46,10 +46,7 @@ def note_local_job_resumed(task: LocalTask) -> None:
 
 
 def terminate_local_job(task: LocalTask) -> None:
-    """End the local job; keep it if it reached its time limit at home while its remote job goes on.
-
-    If the reason is unknown, the job ends, because Grid Engine runs this method only once for each `qdel`.
-    """
+    """End the local job, unless it only reached its time limit at home while its remote job continues."""
     doubt = ""
     try:
         task.open_notes_folder()
@@ -83,8 +80,8 @@ def _is_job_deleted_or_unknown(task: LocalTask) -> bool:
 def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a killed starter; do nothing if the starter ended regularly.
 
-    If the deletion fails, the service deletes the job. The service also gets an ended job with a remote folder,
-    because its outputs may not be home yet.
+    If the deletion fails, the service deletes the job. The service also takes over an ended job with a remote folder,
+    because the outputs may not be home yet.
     """
     record = task.read_transfer_note()
     if not record or task.read_closing_note() or task.was_local_job_deleted():
@@ -106,7 +103,7 @@ def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:
 
 
 class StarterProcess:
-    """A starter's first process, held by a pidfd, because the system may use the pid again."""
+    """A starter's first process; a pidfd holds it, because the system may reuse the pid."""
 
     def __init__(self, task: LocalTask) -> None:
         try:

@@ -39,7 +39,7 @@ class RemoteStagingFolder:
 def prepare_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
     """Note which files to copy, and create the remote folder; return the folder's path.
 
-    If the job was already submitted, only the note is written. UnstageablePaths is raised before the folder is made.
+    If the job was already submitted, only the note is written. Raises UnstageablePaths before it makes the folder.
     """
     stage = _staging_folder_of_job(step, request, config)
     step.record = step.record.with_changes(stage=stage.folder)
@@ -60,7 +60,8 @@ def prepare_file_staging(step: "StarterStepContext", request: JobRequest, config
         if not stage.folder.startswith("/"):
             raise
         starter_step_context.log_step_error(error)
-        stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"  # below the account's home directory
+        # path below the account's home directory
+        stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"
         _write_staging_note(step.task, stage)
         step.save_and_send_record(stage=stage.folder)
         return remote_stage_folder.make_remote_stage_folder(_remote_ssh_login(step), stage.folder, step.away.timeout_s)
@@ -89,7 +90,7 @@ def copy_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
 
 
 def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool:
-    """Copy the outputs home and remove the remote folder; return False if the local job was deleted."""
+    """Copy the outputs home, then remove the remote folder; return False if the local job was deleted."""
     try:
         if has_run and not _copy_outputs_home(step):
             return False
@@ -258,7 +259,7 @@ def _lock_output_file(descriptor: int) -> None:
 
 
 def _count_stream_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Count a stream's bytes that the file already has after its first `begun` bytes; 0 if it differs."""
+    """Count the bytes of a stream that the file has after its first `begun` bytes; 0 if these bytes differ."""
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0

@@ -50,7 +50,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
-    """Write a transfer's first note; return False while a task sent before waits for an answer."""
+    """Write a transfer's first note; return False while a task that was sent before waits for an answer."""
     wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _ask_service_for_last_transfer(step):
@@ -71,7 +71,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
 
 
 def _ask_service_for_last_transfer(step: "StarterStepContext") -> bool:
-    """Ask the service which transfer the task continues, if any; return False until the answer comes."""
+    """Ask the service which transfer the task continues, if any; return False until the service answers."""
     reply = published_file_formats.read_verdict_or_reply(step.task.verdict_path(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""

@@ -25,9 +25,9 @@ from gridbridge.transfer.starter import task_notes
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 GUARDED = "guarded"  # note that a hold or start time keeps the task from starting again
-WARNED = "warned"  # write the file that says: a -notify signal announced the job's deletion
+WARNED = "warned"  # note that the task was rescheduled (qmod -rj)
 BACK = "back"  # note that the task was rescheduled (qmod -rj)
-INTENT = "intent"  # file that tells the starter's shell of a method's new note
+INTENT = "intent"  # file that tells the starter's shell about a method's new note
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # longest reason in a message, in characters
 INFINITE_S = float("inf")
@@ -147,7 +147,7 @@ class LocalTask:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
-        """Tell the service the desired state of the local job, if the task has a transfer."""
+        """Tell the service that the job continues although its time limit at home has passed."""
         at = message_timestamp()
         self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=at))
 
@@ -163,8 +163,8 @@ class LocalTask:
     def read_desired_state(self) -> str:
         """Return the local job's desired state in the latest note of a method; '' without a note.
 
-        The service learns of a new note before the starter acts. A method that writes a note meanwhile creates the mark
-        file INTENT again, so the starter's next step handles the note.
+        The service learns of a new note before the starter acts. If a method writes a note in the meantime, it creates
+        the mark file INTENT again, so that the starter's next step handles the note.
         """
         if self.was_local_job_deleted():
             return DesiredLocalJobState.DEAD
@@ -177,7 +177,7 @@ class LocalTask:
         return desired
 
     def note_observed_state(self, desired: str, order: task_notes.NoteSortKey) -> None:
-        """Write the observed state as a method's note, unless a method has written a note of the same time or later."""
+        """Write the observed state as a method's note, unless a method's note is of the same time or later."""
         if task_notes.is_intent_note_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
@@ -216,7 +216,7 @@ class LocalTask:
         return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
 
     def count_starter_act_try(self, of: str = "tries") -> int:
-        """Count one more try of an act of the starter; return the number of earlier tries."""
+        """Count another try of an act of the starter; return the number of earlier tries."""
         path = f"{self.private}/{of}"
         before = int(task_notes.read_note_number(path) or 0)
         task_notes.write_note(path, b"%d" % (before + 1))

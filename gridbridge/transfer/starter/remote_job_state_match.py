@@ -1,6 +1,7 @@
 """Release, suspend, resume or delete a transfer's remote job, as its local job requires.
 
-Each remote job is checked first: a step may have died before it noted the id, or a reset cluster reused it.
+Each remote job is checked first, because a step may have died before it noted the job's id, or a reset cluster may have
+reused the id.
 """
 
 import time
@@ -17,15 +18,16 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.transfer.starter import task_notes
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
+TYPE_CHECKING = False  # importing typing takes as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
-    """Bring the remote job to the desired state of the local job; safe to repeat.
+    """Give the remote job the desired state of the local job; safe to repeat.
 
-    `message` has the state in the service's last job list. Returns False, to retry, while a deletion is checked.
+    `message` has the job's state in the service's last job list. While a possible deletion is checked, returns False,
+    so that the step is retried.
     """
     now = task_notes.boot_clock_sort_key()
     if step.noted:
@@ -48,9 +50,9 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
 def _note_known_states_of_local_job(
     step: "StarterStepContext", message: TransferMessage | None, now: task_notes.NoteSortKey
 ) -> None:
-    """Note, in order of time, the local job's states known to this step and the service."""
+    """Note the states of the local job that this step and the service know, in order of time."""
     desired = step.task.read_desired_state()
-    # The transfer was suspended, and its rescheduled task runs.
+    # The transfer was suspended, and its task now runs again after a rescheduling.
     if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
         step.task.note_observed_state(DesiredLocalJobState.RUNNING, now)
     if step.noted and step.noted != desired:
@@ -60,15 +62,15 @@ def _note_known_states_of_local_job(
 
 
 def _copy_inputs_and_release_remote_job(step: "StarterStepContext") -> bool:
-    """Copy the inputs, and release the remote job if the local job is still to run.
+    """Copy the inputs, and release the remote job if the local job shall still run.
 
-    Returns False, for a retry, while a process checks whether the local job is to end.
+    While a process checks whether the local job must end, returns False, so that the step is retried.
     """
     if not _is_local_job_to_run(step):
         return True
     _check_remote_job_owner_once(step)
     is_carried = _copy_declared_inputs(step)
-    if task_notes.is_termination_check_running(step.task.private):  # a deletion is noted before the check ends
+    if task_notes.is_termination_check_running(step.task.private):  # the check notes a deletion before the check ends
         return False
     if is_carried and _is_local_job_to_run(step):
         step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])

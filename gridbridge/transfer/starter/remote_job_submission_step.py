@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # values of JOB_SCRIPT that name no script
-LOCAL_IDENTITY = (  # variables that the remote job gets with the values of the local job
+LOCAL_IDENTITY = (  # variables that have the local job's values in the remote job
     *("JOB_ID", "JOB_NAME", "REQUEST", "REQNAME", "RESTARTED", "SHELL", "SGE_ACCOUNT", "SGE_CWD_PATH"),
     *("SGE_STDERR_PATH", "SGE_STDIN_PATH", "SGE_STDOUT_PATH"),
     *("SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"),
@@ -33,7 +33,7 @@ SUBMIT_SIDE = "SGE_O_"  # prefix of the variables by which qsub describes the su
 DEVICES = "/dev/"  # prefix of paths that exist on every host and are not copied
 SERIAL = "none"
 PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
-EXECD_OWNS = (  # variables that execd sets, whatever qsub -v says
+EXECD_OWNS = (  # variables that execd sets, even if qsub -v sets them
     *("ARC", "ENVIRONMENT", "HOME", "HOSTNAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES", "NSLOTS", "PWD", "QUEUE"),
     *("SGE_ARCH", "SGE_BINARY_PATH", "SGE_CELL", "SGE_CKPT_DIR", "SGE_CKPT_ENV", "SGE_CLUSTER_NAME"),
     *("SGE_EXECD_PORT", "SGE_JOB_SPOOL_DIR", "SGE_QMASTER_PORT", "SGE_ROOT", "TMP", "TMPDIR", "USER"),
@@ -71,7 +71,7 @@ def build_remote_job_spec(
         environment=_remote_job_environment(task, request, config, is_script, route.identity),
         script=read_whole_file(env["JOB_SCRIPT"]) if is_script else b"",
         claim=claim,
-        own=own,  # shell lines by which Grid Engine's commands accept the home job id in the remote job
+        own=own,  # shell lines that let Grid Engine's commands accept the home job id in the remote job
         **_remote_stream_paths(route, env, stage),
     )
 
@@ -144,13 +144,13 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the remote job with a hold; raise UnmappableRequest, also for a job from another cluster."""
+    """Submit the remote job with a hold; raise UnmappableRequest for a request or job that can't be sent on."""
     if _has_job_come_from_other_cluster(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
     for name, value in request.hard:
         if name == "h_rt":
-            # noted now, because Grid Engine may not answer later
+            # noted now, because Grid Engine may be silent later
             task_notes.write_note(f"{step.task.private}/{name}", value.encode())
     config = step.task.read_execd_config()
     step.record = step.record.with_changes(rerun=request.rerun)
@@ -166,7 +166,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
             step.task, step.route, name, request, config, step.arguments, stage_folder, claim_wrapper_lines(step)
         )
     )
-    cwd = "" if step.route.remote_ssh else config["cwd"]  # empty: the home directory of the account
+    cwd = "" if step.route.remote_ssh else config["cwd"]  # working directory; empty: the home directory of the account
     if stage_folder and step.route.declares_staged_files(request.context):
         cwd = f"{stage_folder}/work"
     shell = step.route.remote_shell or "/bin/sh"
@@ -190,8 +190,8 @@ def is_owner_ssh_login_barred(step: "StarterStepContext") -> bool:
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the shell lines by which the remote job claims the right to run.
 
-    The claim's key is written first, because the job's script names the key's file. A retried submission uses its
-    claim again if the configuration still has claims of this kind.
+    The claim's key is written first, because the job's script names the key's file. A retried submission uses the same
+    claim, if the configuration still has claims of this kind.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):

@@ -1,8 +1,7 @@
 """Run the load sensor, which passes the poller's load values on to execd (sge_execd(8)), as root.
 
-If the published values are too old, the sensor reports values that close every transfer queue. Root reads only
-files of the service's account. A report is one write of at most PIPE_BUF bytes, because execd reads with
-fscanf.
+If the published values are too old, the sensor reports values that close every transfer queue. Root reads only files of
+the service's account. Each report is a single write of at most PIPE_BUF bytes, because execd reads with fscanf.
 """
 
 import os
@@ -18,7 +17,7 @@ START_AGAIN_S = 10
 HUNG_S = 60  # a poller without a sign of life for this time counts as hung
 PIPE_BUF = 4096  # bytes of the largest atomic write to a pipe (pipe(7))
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd may request
-LINE_MAX = 64  # in bytes; execd's requests are shorter
+LINE_MAX = 64  # largest length of a line in bytes; execd's requests are shorter
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
@@ -101,7 +100,8 @@ class HostLoadSensor:
     def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller gave no sign of life for long, by the monotonic clock.
 
-        A future time announces a silence. A sensor's pause counts half the limit at most: the host may have frozen.
+        A sign of life with a future time announces a silence. A pause of the sensor itself counts as at most half of
+        the limit, because the host may have been frozen.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -138,7 +138,7 @@ class ExecdRequestLineBuffer:
         self._begun = b""
 
     def next_execd_request(self, came: bytes) -> str:
-        """Return QUIT if a complete line says so, else REPORT; NOTHING_YET without a complete line."""
+        """Return QUIT if a complete line is `quit`, REPORT for another complete line, otherwise NOTHING_YET."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
         if any(line.strip() == QUIT.encode() for line in lines):

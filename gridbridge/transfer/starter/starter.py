@@ -1,7 +1,7 @@
 """Run one step of a starter, for the shell sge-methods/starter, as the job's owner.
 
-A step prints `wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`. A
-note precedes every act, and every act is safe to repeat, so a killed step is run again.
+A step prints `wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`. A note is
+written before every act, and every act is safe to repeat, so a killed step is run again.
 """
 
 import os
@@ -33,7 +33,7 @@ from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 LOOK_S = 60  # a sleeping starter looks for an answer this often
 LOOK = "look"  # argument that the shell passes to a step after a long sleep
-DOUBT_S = 1  # pause while the terminate method checks whether the job is to end
+DOUBT_S = 1  # pause while the terminate method checks whether the job must end
 DELETE_S = 3  # timeout of a deletion, because the terminate method kills a slow starter
 
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def end_without_notes_folder(task: LocalTask) -> str:
-    """Return '' if the folder for the task's notes is usable, else the answer to end or to wait."""
+    """Return '' if the folder for the task's notes is usable, otherwise the answer to end or to wait."""
     try:
         task.open_notes_folder()
     except errors.JobTmpdirFull as error:
@@ -142,7 +142,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def resend_record(self) -> str:
-        """Send the transfer's note again, and restore FIFO and claim key: the spool may have been wiped."""
+        """Send the transfer's note again, and restore FIFO and claim key, because the spool may have been emptied."""
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.save_and_send_record()
         remote_job_submission_step.write_claim_key(self)
@@ -189,7 +189,8 @@ class DueStarterStep(StarterStepContext):
     def end_deleted_job(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
 
-        A rescheduled job's starter exits with 99: Grid Engine takes this end for the end of the job's next run.
+        For a rescheduled job the starter exits with 99, because Grid Engine takes this end for the end of the job's
+        next run.
         """
         try:
             delete_remote_job(self.away.with_time_limit(DELETE_S), self.record)
@@ -198,7 +199,7 @@ class DueStarterStep(StarterStepContext):
         return f"exit {REQUEUE}" if self.task.is_step_noted_done(BACK) else f"signal {SIGKILL}"
 
     def finish_transfer(self, verdict: TransferMessage, has_run: bool = True) -> str:
-        """End the starter by the result; a task that is to run again may start at home from now on."""
+        """End the starter by the result; a task that must run again may start at home from now on."""
         if self.record.stage:
             from gridbridge.transfer.starter import file_staging
 

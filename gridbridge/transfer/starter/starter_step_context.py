@@ -1,4 +1,4 @@
-"""Hold what a starter's step knows, and form the step's answers to the starter's shell."""
+"""Hold the facts of a starter's step, and form the step's answers to the starter's shell."""
 
 import os
 
@@ -19,12 +19,12 @@ from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, message_t
 
 
 class StarterStepContext:
-    """What a starter's step knows: the notes of earlier steps, the clusters and the job's request."""
+    """The facts of a starter's step: the notes of earlier steps, the clusters and the job's request."""
 
     def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
         self.task, self.noted, self.arguments = task, intent, arguments
         self.left_out = ""  # omitted soft requests, with reasons
-        self.is_sure = False  # whether the remote job's owner and account were checked
+        self.is_sure = False  # whether this step has checked the remote job's owner and account
         self._request: JobRequest | None = None
         self.record = task.read_transfer_note() or TransferMessage()
         # a killed step may have submitted the remote job
@@ -43,7 +43,7 @@ class StarterStepContext:
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def require_same_cluster(self, record: TransferMessage) -> None:
-        """Raise GridbridgeError if the transfer's queue leads to another cluster by now."""
+        """Raise GridbridgeError if the transfer's queue now leads to another cluster."""
         if record.remote and self.route.remote != record.remote:
             leads = f"queue {record.queue} now leads to {self.route.remote}"
             raise errors.GridbridgeError(f"{leads}; expected {record.remote}")
@@ -68,11 +68,11 @@ EARLY_S = 60  # the service loads a changed gridbridge.toml within this time
 ROOM_S = 20  # an unsent job waits at most this time for space in TMPDIR
 ROOM_AGAIN_S = 10  # pause between two tries to write notes
 MOST_CLIENT_PROGRAM_FAILURES = 3  # number of tries if a client program dies at its start
-LIBRARY_NOT_LOADED = b"error while loading shared libraries"  # the linker prints this if memory is short
+LIBRARY_NOT_LOADED = b"error while loading shared libraries"  # the dynamic linker prints this text if memory is short
 
 
 def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> str:
-    """End a job without a remote cluster or with too low resource limits; else retry the step."""
+    """End a job without a remote cluster, or with too low resource limits; otherwise retry the step."""
     log_step_error(error)
     if isinstance(error, errors.UnconfiguredTransferQueue):
         return end_job_without_route(task, error)

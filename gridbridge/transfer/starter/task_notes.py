@@ -1,7 +1,7 @@
 """Read and write a starter's notes about its local task: small files in TMPDIR/.gridbridge.
 
-An empty or truncated note counts as missing. Methods run side by side without a lock: the note of the process
-that started last counts (proc(5), starttime).
+An empty or truncated note counts as missing. Methods run at the same time without a lock: the note of the process that
+started last counts (proc(5), starttime).
 """
 
 import os
@@ -11,7 +11,7 @@ from gridbridge.errors import JobTmpdirFull, ParseError, StateError
 from gridbridge.model.transfer_messages_in_spool import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
 
-NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); to import errno would be slow
+NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); importing errno would be slow
 
 
 def write_note(path: str, data: bytes = b"") -> None:
@@ -39,14 +39,14 @@ def read_note_number(path: str) -> float | None:
 
 
 def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFull | None:
-    """Return JobTmpdirFull for an error of a full filesystem or used-up quota, else None."""
+    """Return JobTmpdirFull if an error means a full filesystem or a used-up quota; otherwise None."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
 
 
 NEW_INTENT_PREFIX, REPORTED_INTENT_PREFIX = "asked", "told"  # note prefixes: new intents, and intents already reported
-TERMINATION_CHECK_PREFIX = "doubt"  # prefix of the note of a method that checks whether the job is to end
+TERMINATION_CHECK_PREFIX = "doubt"  # prefix of the note of a method that checks whether the job must end
 START = 19  # index of starttime after the process name in /proc/PID/stat
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -66,12 +66,12 @@ def boot_clock_sort_key(age_s: float = 0.0) -> NoteSortKey:
 
 
 def note_method_intent(folder: str, desired: str, order: NoteSortKey) -> None:
-    """Note what a method wants of the local job: running, suspended or dead."""
+    """Note the state of the local job that a method requires: running, suspended or dead."""
     write_note(f"{folder}/{NEW_INTENT_PREFIX}.{order[0]}.{order[1]}.{desired}")
 
 
 def note_termination_check(folder: str) -> str:
-    """Note that this process checks whether the local job is to end; return the note's path."""
+    """Note that this process checks whether the local job must end; return the note's path."""
     start, pid = process_start_ticks_and_pid(os.getpid())
     path = f"{folder}/{TERMINATION_CHECK_PREFIX}.{start}.{pid}"
     write_note(path)

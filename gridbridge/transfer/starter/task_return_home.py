@@ -1,7 +1,7 @@
 """Bring home a waiting task on request, or a job that the remote cluster refuses.
 
-A waiting remote job is held, then queried, then deleted, with a pause, because the remote scheduler may start
-it between two steps. A started job is left alone.
+A waiting remote job is held, then queried after a pause, then deleted, because the remote scheduler may start it
+between two steps. A started job is not touched.
 """
 
 import time
@@ -40,7 +40,7 @@ def do_recall_step(
     record: TransferMessage,
     wished: TransferMessage,
 ) -> TransferMessage | int:
-    """Do the next step of a recall; return the task's end, or the seconds until the next step."""
+    """Do the next step of a recall; return the task's end, or the seconds until the following step."""
     remote_id, begun = record.remote_id, task.read_recall_note()
     if begun is None:
         begun = wished.with_changes(at=message_timestamp())
@@ -75,14 +75,14 @@ def _delete_waiting_remote_job(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return the task's end, a requeue, if the recall has deleted the remote job; else None.
+    """Return the task's end, which is a requeue, if the recall has deleted the remote job; otherwise None.
 
-    The recall counts as the cause only if the remote job was killed, or if nobody knows how it ended.
+    The recall counts as the cause only if the remote job was killed, or if its end is unknown.
     """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
-    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already tells of the deletion
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already names the deletion
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 
@@ -108,8 +108,8 @@ NO_HOME_QUEUE = "no local queue can run the job either"
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
     """Mark a refused job to stay at home; return the transfer's end: a requeue or the error state.
 
-    The whole array is marked, because qalter(1) -l and -q work on jobs, not on tasks. Raises GridbridgeError if the
-    job can't be marked now.
+    The whole array is marked, because qalter(1) -l and -q change jobs, not tasks. Raises GridbridgeError if the job
+    can't be marked now.
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned_to_transfer_queue:

@@ -1,7 +1,7 @@
-"""Tell whether a local job was deleted or suspended, or only its time limit at home has passed.
+"""Distinguish a deleted or suspended local job from a job whose time limit at home has passed.
 
-Grid Engine reports both alike, and execd counts h_rt and s_rt from the start at home. With -notify the shepherd
-sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
+Grid Engine signals both in the same way, and execd counts h_rt and s_rt from the start at home. With -notify the
+shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
 """
 
 from gridbridge.batch import load_home_job_control
@@ -18,7 +18,7 @@ PATIENCE_S = 3.0  # timeout of a query to the home cluster
 def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     """Say whether somebody deleted the local job; return False if only its h_rt has passed.
 
-    Without home's answer the requested h_rt decides. For a requeued job a note is written, because Grid Engine may
+    If home does not answer, the requested h_rt decides. For a requeued job a note is written, because Grid Engine may
     take the starter's end for the end of the job's next run.
     """
     try:
