@@ -128,7 +128,7 @@ class BalancerStateRows:
             self._store_balancer_fact(LAST, last)
 
     def pool_failure_records(self, now: datetime | None = None) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
-        """Return the recent failures of each pool; times after `now` become `now`."""
+        """Return the recent failures of each pool; times after `now` are replaced by `now`."""
         if now is not None:
             return self._pool_records_with_changed_times(clock_step_correction.future_time_limiter(now))
         return {
@@ -163,7 +163,7 @@ class BalancerStateRows:
         self._store_balancer_fact(f"{ASKED}{host}", {"wish": request.value})
 
     def delete_administrator_requests(self, requests: AdministratorNodeRequests) -> None:
-        """Delete requests that a round has carried out; keep requests that have changed since."""
+        """Delete requests that a round has carried out, unless they have changed in the meantime."""
         done: dict[str, frozenset[str]] = {kind: getattr(requests, name) for kind, name in REQUEST_FIELDS.items()}
         for host, request in self.administrator_requests_by_host().items():
             if host in done.get(request, ()):
@@ -223,7 +223,7 @@ class BalancerStateRows:
         self._store_times_of_fact(WAITING, {str(job): at for job, at in eligible.items()})
 
     def job_histories(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
-        """Return what the last round observed about each waiting job; times after `now` become `now`."""
+        """Return what the last round observed about each waiting job; times after `now` are replaced by `now`."""
         return self._job_histories_with_changed_times(clock_step_correction.future_time_limiter(now))
 
     def _job_histories_with_changed_times(

@@ -63,7 +63,7 @@ class GanetiTextLine:
 
 
 def _parse_whole_number(text: str) -> int | None:
-    """Parse a whole number as hsqueeze does: ignore blanks before the number and parentheses around it."""
+    """Parse a whole number as hsqueeze does: ignore blanks before it and parentheses around it."""
     if not (match := WHOLE(_strip_blanks_and_parentheses(text))):
         return None
     value = int(match[2], 0 if match[2][1:2] in tuple("xXoO") else 10)
@@ -71,7 +71,7 @@ def _parse_whole_number(text: str) -> int | None:
 
 
 def _parse_number(text: str) -> float | None:
-    """Parse a number as hsqueeze does: ignore blanks before the number and parentheses around it."""
+    """Parse a number as hsqueeze does: ignore blanks before it and parentheses around it."""
     if not (match := NUMBER(_strip_blanks_and_parentheses(text))):
         return None
     value = float(int(match[2], 0)) if match[2][1:2] in tuple("xXoO") else float(match[2])
@@ -103,7 +103,7 @@ def read_ganeti_cluster_file(path: str) -> ganeti_cluster.GanetiCluster:
 def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     sections = _split_ganeti_text_into_sections(text, path)
     groups = [_parse_ganeti_group(row) for row in _split_section_into_fields(sections["groups"], path, 4, ("",))]
-    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last equal UUID wins, as in hsqueeze
+    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # of equal UUIDs the last one counts, as in hsqueeze
     rows = _split_section_into_fields(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_parse_node(row, at_uuid) for row in rows)
     at_node = {node.name: at for at, node in enumerate(nodes)}

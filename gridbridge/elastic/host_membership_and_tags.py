@@ -1,4 +1,4 @@
-"""Returns what adds hosts to the home cluster and removes hosts, and changes the tags of hosts."""
+"""Returns the adapter that adds hosts to the home cluster and removes hosts, and changes the tags of hosts."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
-    """Raise CommandLineMistake unless the home cluster has the host; ClusterStateUnknown if it is silent."""
+    """Raise CommandLineMistake if the home cluster lacks the host, or ClusterStateUnknown if it is silent."""
     cluster = configured_cluster_access(policy, _require_home_cluster_name(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:

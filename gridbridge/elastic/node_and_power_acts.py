@@ -27,7 +27,7 @@ LEAVES_S = 600.0  # a removal that takes longer is logged
 LOST = (
     elastic_nodes.NodeStateCause.VANISHED,
     elastic_nodes.NodeStateCause.SILENT,
-)  # with these removal causes the node's daemon does not answer
+)  # after a removal for one of these causes the node's daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,10 @@ class NodeActRunner:
         self.providers[pool].destroy_machine(machine)
 
     def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Close a host; switch it off if it is still idle, else open it again or wait for a later round.
+        """Close a host; switch the host off if it is still idle, otherwise open it again or wait for a later round.
 
-        The standby tag comes before power-off, because a host that is off and has no tag is never woken. After a failed
-        power-off the host counts as off; a later round opens a host that is still on.
+        The standby tag is set before the power-off, because a host that is off and has no tag is never woken. After a
+        failed power-off the host counts as off; a later round opens a host that is still on.
         """
         node = due.node
         if node.is_kept:
@@ -104,7 +104,8 @@ class NodeActRunner:
     def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch off a host that failed to boot or to go off; the host keeps its tags.
 
-        It counts as up until a provider reports it off. Raises SilentHostMayRunTasks while the cell lists a task on it.
+        The host counts as up until a provider reports it off. Raises SilentHostMayRunTasks while the cell lists a task
+        on the host.
         """
         idleness = self.membership.check_host_before_removal(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
@@ -158,7 +159,7 @@ class NodeActRunner:
         return replace(node, step=step)
 
     def _remove_idle_node(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
-        """Close a node; remove the node if it is still idle, else open the node again."""
+        """Close a node; remove the node if it is still idle, otherwise open the node again."""
         if node.is_kept:
             return self._enable_queues_of_node(node)
         self.membership.close_host_to_new_tasks(node.name)
@@ -174,7 +175,7 @@ class NodeActRunner:
     def _evict_node_and_destroy_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
         """Remove a node from the cell, then destroy its machine; the next round checks the result.
 
-        A host that may be alive is inspected first, because an administrator may have opened it.
+        A host that may be alive is queried first, because an administrator may have opened the host.
         """
         if node.cause is not elastic_nodes.NodeStateCause.VANISHED and self._is_closed_host_in_use(node):
             if node.cause is elastic_nodes.NodeStateCause.SILENT:

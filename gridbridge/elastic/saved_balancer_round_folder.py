@@ -25,7 +25,7 @@ MOST = 1e300  # largest valid number
 
 
 def write_saved_balancer_round(folder: str, outputs: Mapping[str, bytes], saved_round: SavedBalancerRoundInput) -> None:
-    """Save a round's inputs, never through another user's symlink; raises OSError or StateError."""
+    """Save a round's inputs, but never through another user's symlink; raises OSError or StateError."""
     os.makedirs(folder, exist_ok=True)
     content = {
         "now": saved_round.now,
@@ -49,7 +49,8 @@ def _umask_file_mode() -> int:
 def read_saved_balancer_round(folder: str) -> tuple[dict[str, bytes], SavedBalancerRoundInput]:
     """Read a round's inputs; raises a ParseError that lists missing and invalid values.
 
-    Without state.json the balancer has no nodes, and the time is the modification time of the first output.
+    If state.json is missing, the balancer has no nodes, and the round's time is the modification time of the first
+    output.
     """
     reader = demand_reader_of_outputs(lambda name: os.path.exists(os.path.join(folder, name)))
     outputs = _read_saved_program_outputs(folder, reader.OUTPUT_FILES, reader.OPTIONAL_FILES)

@@ -43,7 +43,7 @@ NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # errors for a name that 
 
 
 class NameLookupFailure(GridbridgeError):
-    """Raised when a name service gives no answer; nothing was done."""
+    """Raised if a name service gives no answer; the request had no effect."""
 
 
 def main() -> None:

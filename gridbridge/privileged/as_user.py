@@ -41,7 +41,7 @@ VERBS = {
     "suspend": "suspend_or_hold_job",
     "resume": "resume_or_release_job",
     "delete": "delete_job",
-    "unstage": "",  # removes the transfer's remote folder of staged files
+    "unstage": "",  # removes the transfer's remote folder with staged files
 }
 LEAD = "lead"
 REPLICA_VERBS = ("look", "verify", "copy", "drop")
@@ -134,7 +134,7 @@ def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:
 
 
 def configured_cluster_of_record(config: "dict[str, dict[str, object]]", record: TransferMessage) -> dict[str, object]:
-    """Return the section of the record's remote cluster in root's configuration."""
+    """Return the configuration section of a record's remote cluster."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
         raise AsUserRequestRefusal(f"{CONFIG}: {record.remote!r} is not a remote cluster")

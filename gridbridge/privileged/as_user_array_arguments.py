@@ -39,14 +39,15 @@ class AsUserArrayArguments:
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
         after_cluster = words
-        self.is_ordinary = self.verb == SEND and words[:1] == [ORDINARY]  # of type semi-best-effort
+        # whether the arrays are ordinary jobs of tasks of type semi-best-effort
+        self.is_ordinary = self.verb == SEND and words[:1] == [ORDINARY]
         words = words[1:] if self.is_ordinary else words
-        self.checkpoint_s = USUAL_CHECKPOINT_S  # only if the JDL has no interval
+        self.checkpoint_s = USUAL_CHECKPOINT_S  # used only if the JDL gives no interval
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
         if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]
         group = _parse_group(words[0]) if words and self.verb == SEND else None
-        self.group = group or (1, 0)  # tasks of a job, and seconds after which the job begins no task
+        self.group = group or (1, 0)  # number of tasks in a job, and seconds after which the job begins no further task
         words = words[1:] if group else words
         self.settings = tuple(after_cluster[: len(after_cluster) - len(words)])  # the words for the ledger
         numbers = words[::2]

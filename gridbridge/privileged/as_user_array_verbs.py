@@ -45,7 +45,7 @@ def perform_as_user_array_verb(arguments: list[str], require_lead: "Callable[[],
     order = AsUserArrayArguments(arguments)
     order.read_login_of_cluster()
     with RootLedgerOfSubmittedTasks(order.campaign, require_lead=require_lead) as ledger:
-        require_lead()  # an earlier master's call may have held the lock
+        require_lead()  # checked under the lock, because an earlier master's call may have held the lock
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged import send_arrays
 
@@ -83,7 +83,7 @@ def _list_end_or_resume_campaign(arguments: list[str], require_lead: "Callable[[
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
     """Record a campaign's end in root's ledger, even before a first submission.
 
-    After the end no more tasks are sent.
+    After this record no task of the campaign is sent.
     """
     if ledger.has_campaign_file or _record_campaign_file_in_ledger(campaign, ledger, folder):
         ledger.record_campaign_end()
@@ -124,8 +124,8 @@ def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSu
     For `delete-waiting`, the indices of tasks that had begun follow the job id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
-        return ""  # no array of the campaign was submitted
-    if not ledger.uid:  # only a submitted array can be released
+        return ""  # the campaign has no submitted array
+    if not ledger.uid:  # without the owner's uid, no array was submitted that could be released
         raise RootLedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
     as_user_refusals_and_user_switch.require_ordinary_account(order.config, order.file, ledger.uid)
     (array,) = order.arrays
@@ -141,7 +141,7 @@ def _release_or_delete_array(order: AsUserArrayArguments, ledger: RootLedgerOfSu
 
 
 def _require_indices_in_array(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
-    """Refuse indices beyond an array's end, because tasks held at these indices would never be released."""
+    """Refuse indices beyond an array's end, because tasks that are held at such indices would never be released."""
     row = next((row for row in ledger.list_submitted_arrays() if row[0] == str(array)), None)
     size = -(-len(parse_attempt_ranges(row[2])) // group_of_jobs([*row[4:]])[0]) if row else 0
     if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):

@@ -25,7 +25,7 @@ class AsUserRequestRefusal(GridbridgeError):
 
 
 class MissingUserAccount(AsUserRequestRefusal):
-    """Raised for a uid for which the name service finds no account now."""
+    """Raised if the name service finds no account for a uid now."""
 
 
 class JobNeverAcceptedByCluster(GridbridgeError):
@@ -33,11 +33,11 @@ class JobNeverAcceptedByCluster(GridbridgeError):
 
 
 class OwnerRequestNotYetPossible(GridbridgeError):
-    """Raised for a request that is not possible yet; nothing was done, and a later call may succeed."""
+    """Raised for a request that is not possible yet; the request had no effect, and a later call may succeed."""
 
 
 class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
-    """Raised for a request whose owner the name service does not find now; nothing was done."""
+    """Raised if the name service does not find the request's owner now; the request had no effect."""
 
 
 STATUS = {
@@ -91,7 +91,7 @@ def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, 
 
 
 def require_existing_account(uid: int) -> None:
-    """Raise OwnerAccountUnavailable for a uid without an account; callers check before any act."""
+    """Raise OwnerAccountUnavailable for a uid without an account; callers check this before any act."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
@@ -117,14 +117,14 @@ def switch_to_user(uid: int) -> str:
 
 
 def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
-    """Continue in a child process with a scope of its own; the parent exits with the child's status."""
+    """Continue in a child process with its own scope; the parent exits with the child's status."""
     child = UserProcessScope(limit_s)
     if child.pid:
         exit_with_child(child, limit_s)
 
 
 def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
-    """Exit with a child's status; the parent limits the time, because the user can suspend the child."""
+    """Exit with a child's status; the parent limits the child's time, because the user can suspend the child."""
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)
     if not poll.poll(limit_s * 1000):
@@ -141,7 +141,7 @@ def environment_of_person(name: str, home: str) -> dict[str, str]:
 
 
 def require_owned_remote_job(job: str, found: tuple[str, str], expected: tuple[str, str]) -> bool:
-    """Say whether a job was found; raise RemoteJobNotOurs for another owner or -A account string."""
+    """Say whether a job was found; raise RemoteJobNotOurs for another owner or another account (qsub -A)."""
     if found[0] and found != expected:
         (owner, account), (theirs, name) = found, expected
         raise RemoteJobNotOurs(f"job {job} of {owner} has account {account!r}; expected account {name} of {theirs}")

@@ -70,7 +70,7 @@ class VerifiedCampaignTasks:
         self._order, self._ledger = order, ledger
 
     def script_tasks_of_array(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
-        """Return an array's tasks; root's ledger says the attempt number of each speculative copy."""
+        """Return an array's tasks; root's ledger has the attempt number of each speculative copy."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(self._task_from_campaign_file_line(n, k, self._lines[n]) for n, k in self._asked[index])

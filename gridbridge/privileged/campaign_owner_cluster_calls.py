@@ -78,7 +78,7 @@ class CampaignOwnerClusterCalls:
         return ""
 
     def _delete_waiting_tasks_of_array(self, name: str, job: str) -> str:
-        """Hold an array's tasks, delete the waiting tasks, and release the tasks that had begun."""
+        """Hold an array's tasks, delete the tasks that still wait, and release the tasks that had begun."""
         adapter, far = self._adapter, self._far
         indices = {index for span in parse_array_index_ranges(self._order.indices) for index in span}
         held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))

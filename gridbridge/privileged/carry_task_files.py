@@ -1,8 +1,8 @@
 """gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-...: tasks' files, as their owner.
 
 The owner's process reads the owner's own campaign file, and copies input files to a cluster or outputs from the cluster
-with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another such
-process runs.
+with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another
+process carries files of this campaign.
 """
 
 import os

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # timeout of the queries to one cluster
 ALL_ASK_S = 20.0  # timeout of the queries to all clusters
-BY_NAME = "+"  # a job id with this suffix makes the query include all jobs with the array's submission name
+BY_NAME = "+"  # marks a job id in a query that must also find jobs by the array's submission name
 
 
 def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
@@ -108,7 +108,7 @@ def _parse_live_indices(text: str) -> dict[str, list[range]]:
 
 
 def _do_task_indices_overlap(indices: list[int], living: range) -> bool:
-    """Say whether `indices` and `living` overlap; the cost grows with the shorter of the two."""
+    """Say whether `indices` and `living` overlap; the cost grows with the shorter list."""
     if len(indices) < len(living):
         return any(index in living for index in indices)
     return not set(indices).isdisjoint(living)

@@ -19,8 +19,8 @@ class AsRootRequestRefusal(GridbridgeError):
 def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
     """Return the lines of gridbridge's block with a name added.
 
-    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if a name that is not in
-    the block has another address: it belongs to another machine.
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if a name outside the block
+    already has another address, and so belongs to another machine.
     """
     for line in others:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):

@@ -1,6 +1,6 @@
 """gridbridge-as-user lead PROGRAM TERM HOST: root's record of the leading master, beside root's ledger.
 
-A master records its term before its first act. From then on root refuses calls that name an earlier term or none.
+A master records its term before its first act. From then on root refuses calls with an earlier term, or without a term.
 """
 
 from gridbridge.campaigns.store.master_records import RECORD_BYTES, read_master_record, write_master_record
@@ -14,7 +14,7 @@ PROGRAMS = ("runner", "nikita")
 
 
 class MasterTermCheck:
-    """Checks that the caller's term is the recorded one; `word` is the caller's word `term=PROGRAM.TERM`, or empty."""
+    """Checks that the caller's term is the recorded term; `word` is the caller's `term=PROGRAM.TERM`, or empty."""
 
     def __init__(self, word: str = "", folder: str = LEDGER) -> None:
         self._folder = folder
@@ -24,7 +24,7 @@ class MasterTermCheck:
         self._term = int(term or 0)
 
     def require_current_term(self) -> None:
-        """Raise MasterDeposed if another master has recorded its term since the caller's."""
+        """Raise MasterDeposed if another master has recorded a later term than the caller's."""
         recorded, host, _ = read_master_record(self._folder, self._program or PROGRAMS[0])
         if recorded == self._term:
             return
@@ -33,7 +33,7 @@ class MasterTermCheck:
 
 
 def record_or_show_master(arguments: list[str], folder: str = LEDGER) -> str:
-    """Record a master's term and host; return the record and its inode number; term 0 shows the present record.
+    """Record a master's term and host, or nothing for term 0; return the record and its inode number.
 
     Raises MasterDeposed for a term below the recorded one, and for another host's term.
     """

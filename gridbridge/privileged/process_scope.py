@@ -1,7 +1,7 @@
 """Puts the processes that root starts for a user into a scope, so that all processes end together.
 
-The scope is a PID namespace (pid_namespaces(7)), or else a subreaper (PR_SET_CHILD_SUBREAPER).
-A systemd scope (systemd.scope(5)), or else RLIMIT_NPROC, limits the processes, to leave some for the service.
+The scope is a PID namespace (pid_namespaces(7)), or else a subreaper (PR_SET_CHILD_SUBREAPER). A systemd scope
+(systemd.scope(5)), or else RLIMIT_NPROC, limits the number of processes, to leave some for the service.
 """
 
 import os
@@ -13,7 +13,7 @@ from contextlib import suppress
 from gridbridge.privileged import systemd_scope
 from gridbridge.shell.program_runs import SIGKILL
 
-# RLIMIT_NPROC is above the user's number of processes, because the user's jobs may start further processes.
+# RLIMIT_NPROC is set above the user's present number of processes, because the user's jobs may start more.
 SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # scopes of up to SHORT_S may add MORE processes, longer scopes MANY_MORE
 NO_LIMIT = 1 << 20  # an RLIMIT_NPROC of at least this number counts as no limit
 FIRST_SIGNAL = 128  # an exit status above 128 is 128 plus a signal's number, as in a shell
@@ -22,11 +22,11 @@ PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
 KILL_S = 5.0  # time limit for killing processes without a namespace
 BY_SYSTEMD, BY_UID = b"s", b"u"  # the byte says whether systemd or RLIMIT_NPROC limits processes
 
-_more = 0  # number of processes that the user may add; 0: systemd sets the limit
+_more = 0  # number of further processes of the user; 0: systemd sets the limit
 
 
 class UserProcessScope:
-    """A forked child process (in the child, `pid` is 0); it has a scope only if root forks it."""
+    """A forked child process (in the child, `pid` is 0); only root can give the child a scope."""
 
     def __init__(self, limit_s: float) -> None:
         """Fork a process into a scope; systemd ends the scope 30 s after `limit_s`."""
@@ -34,7 +34,7 @@ class UserProcessScope:
         if os.geteuid():
             self.pid = os.fork()
             return
-        line, self._line = os.pipe()  # the scope ends when the parent closes this pipe
+        line, self._line = os.pipe()  # the parent closes this pipe to end the scope
         self.pid, is_closed = _fork_in_new_pid_namespace()
         if not self.pid:
             os.close(self._line)
@@ -95,7 +95,7 @@ def _fork_in_new_pid_namespace() -> tuple[int, bool]:
 
 
 def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork and return only in the child; the parent exits after the child, which ends the scope."""
+    """Fork, and return only in the child; the parent waits for the child's end, and then ends the scope."""
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended
@@ -108,7 +108,7 @@ def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> Non
         return
     status = 1
     try:
-        line = os.dup2(line, 3)  # the next line closes the locks and pipes inherited from the parent
+        line = os.dup2(line, 3)  # the following line closes the locks and pipes inherited from the parent
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         status = _wait_for_worker_end(main, line)
         if not is_closed:
@@ -118,7 +118,7 @@ def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> Non
 
 
 def _wait_for_worker_end(main: int, line: int) -> int:
-    """Wait for a process and return the exit code; -SIGKILL if the parent closes the pipe first."""
+    """Wait for a process and return its exit code, or -SIGKILL if the parent closes the pipe first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
@@ -140,7 +140,7 @@ def _reap_child_processes() -> dict[int, int]:
 
 
 def _kill_descendant_processes() -> None:
-    """Kill all descendant processes, even orphans, which become children of this process."""
+    """Kill all descendants, including orphans, which become children of this process."""
     until = time.monotonic() + KILL_S
     while (below := _pids_of_descendant_processes(os.getpid())) and time.monotonic() < until:
         for pid in below:
@@ -151,7 +151,7 @@ def _kill_descendant_processes() -> None:
 
 def _pids_of_descendant_processes(pid: int) -> list[int]:
     pids = [pid]
-    for parent in pids:  # the list grows in the loop
+    for parent in pids:  # the loop extends the list
         with suppress(OSError), open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
             pids += map(int, file.read().split())
     return pids[1:]

@@ -1,8 +1,8 @@
 """Carries out send-arrays: submits arrays on hold, records their ids in root's ledger, releases them.
 
-All intents are recorded before the first submission, and all job ids before the release, so that after a kill
-the next call knows all running tasks. An array with a recorded job id is not submitted again; one whose answer
-was lost is found by its submission name.
+All intents are recorded before the first submission, and all job ids before the release, so that after a kill the next
+call knows all running tasks. An array with a recorded job id is not submitted again. An array whose answer was lost is
+found by its submission name.
 """
 
 import time
@@ -22,7 +22,8 @@ from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker, Own
 
 INTENDS_S = 10.0  # time limit for recording intents and for queries about earlier attempts
 BEGINS_S = 20.0  # time limit for submissions; releases follow before the service's timeout
-LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # errors that end a request
+# after these errors no further array is sent
+LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
@@ -141,7 +142,8 @@ class CampaignArraySender:
             verb, *arguments = words
             if verb == SUBMIT:
                 array, index = self._order.arrays[int(arguments[0])], int(arguments[0])
-                if arguments[1] == "0" and (job := site.find_held_array(str(array))):  # the array is not new
+                # an earlier call may have submitted the array
+                if arguments[1] == "0" and (job := site.find_held_array(str(array))):
                     return job
                 assert self._content
                 return site.submit_held_array(

@@ -9,7 +9,7 @@ from gridbridge.shell.program_runs import SIGKILL
 
 MOST_TASKS = 128  # maximal number of processes and threads in a systemd scope
 BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # paths that exist if systemd runs (sd_booted(3))
-SYSTEMD_S, MOVE_S = 3.0, 1.0  # longest waits: for systemd's answer, and until the process is in its scope
+SYSTEMD_S, MOVE_S = 3.0, 1.0  # time limits of systemd's answer, and of the process's move into its scope
 SPARE_S = 30  # systemd ends a scope this long after the scope's own time limit
 CGROUPS = "/sys/fs/cgroup"
 

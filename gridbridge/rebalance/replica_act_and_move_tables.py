@@ -50,7 +50,7 @@ class ReplicaActRows:
         return tuple(ServiceReplicaAct(**row) for row in rows)
 
     def record_act_begins(self, carried: Iterable[ServiceReplicaAct]) -> None:
-        """Record actions on replicas before they begin; a continued action is recorded again."""
+        """Record actions on replicas before they begin; an interrupted action that continues is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
@@ -97,7 +97,7 @@ class MoveAndVerificationTimeRows:
                 self._delete_notes(UNREAD, NOTES.c.name == name)
 
     def record_note_times(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Record one time for several names of a kind, such as HOST, JOB or READ."""
+        """Record the same time for several names of a kind of note, such as HOST, JOB or READ."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)

@@ -29,7 +29,7 @@ MOST_LOOKED_AT = 10_000  # limit of journal entries searched, newest first
 
 
 def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
-    """Load nodes, pool failures, costs and requests; raise StateError if there is no readable state file."""
+    """Load nodes, pool failures, costs and requests; raise StateError without a readable state file."""
     with _open_state_file_as_balancer(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
         return BalancerStateOverview(
@@ -87,7 +87,7 @@ def log_alerts_for_administrators(
     membership: ExecutionHostMembership,
     silent_s: float,
 ) -> None:
-    """Log what needs an administrator, with commands to run; `listed` has the pools with providers."""
+    """Log what an administrator must repair, with commands to run; `listed` has the pools with providers."""
     _alert_about_nodes(world, site, listed)
     _alert_about_machines(world, site)
     for node in nodes_needing_administrator.silent_nodes_with_tasks(world, silent_s):

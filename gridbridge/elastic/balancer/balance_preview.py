@@ -49,7 +49,7 @@ class BalanceRuleOverrides:
 def preview_balance_plan(
     options: BalanceRuleOverrides, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
-    """Return the report of a balancer round's plan, without acts; `folder` has saved inputs to plan from.
+    """Report what a balancer round would do, without acts; `folder` has saved inputs to plan from.
 
     With `folder`, gridbridge.toml is read only if `path` names a file. Raises ClusterStateUnknown or ParseError
     for incomplete inputs, and ConfigError for contradicting limits.
@@ -77,7 +77,7 @@ def preview_balance_plan(
 
 
 def _pools_without_machine_list(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return why pools have no machine list, by pool, and a note if no provider was queried."""
+    """Return, by pool, why a machine list is missing, and a note if no provider was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
     from gridbridge.elastic.balancer import machine_list_queries  # imports all providers

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gridbridge.elastic.balancer_state_file import BalancerStateRows
 
 
-STARTS_S = 30.0  # seconds until a transferred job starts: two scheduler cycles at home, one at the remote cluster
+STARTS_S = 30.0  # seconds until a transferred job starts: two scheduling intervals at home, one at the remote cluster
 LATELY = timedelta(seconds=60)
 
 
@@ -50,9 +50,9 @@ def _add_run_times_and_transfer_queues(
 
 
 def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
-    """Observe the cluster for a round; an acting round must run on the qmaster's host.
+    """Observe the home cluster for a round; an acting round must run on the qmaster's host.
 
-    Elsewhere it raises ClusterStateUnknown, because a shadow qmaster's balancer would add nodes as well.
+    On another host it raises ClusterStateUnknown, because a shadow qmaster's balancer would add nodes as well.
     """
     situation = observe_balanced_cluster(policy, now)
     if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
@@ -66,7 +66,7 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
 def _transfer_queues_with_free_slots(
     policy: Policy, situation: BalanceSituation, folder: str
 ) -> Iterator[tuple[str, int]]:
-    """Yield each transfer queue that would start a task at once, with its number of free slots."""
+    """Yield each transfer queue that could start a task at once, with its number of free slots."""
     for name, queue in policy.queues.items():
         free_here = sum(
             instance.free_slots
@@ -148,7 +148,7 @@ def _open_balancer_state_file(path: str) -> "Iterator[BalancerStateRows]":
 def add_stored_balancer_facts(
     situation: BalanceSituation, memory: "BalancerStateRows", rules: BalanceSection, demand: DemandPolicySection
 ) -> BalanceSituation:
-    """Add all stored facts except nodes to a situation; stored times in the future become now."""
+    """Add all stored facts except nodes to a situation; stored times in the future are replaced by now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,

@@ -127,9 +127,10 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
 
 
 def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
-    """Return the seconds after which the watchdog stops a round as hung.
+    """Return the seconds after which a round counts as hung, and the watchdog stops it.
 
-    A node may take three provider calls or all bootstrap steps, 16 nodes in parallel; Libcloud's calls are serial.
+    A node may need three provider calls or all bootstrap steps; 16 nodes are handled in parallel, but Libcloud's calls
+    run one after another.
     """
     policy, sections = options.policy, options.policy.providers.values()
     most = max(1, options.rules.max_nodes)
@@ -308,7 +309,7 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
     def _count_node_changes_of_round(
         self, view: BalancerRoundSituation, plan: BalancerRoundPlan
     ) -> balancer_round_reports.BalancerRoundNodeChanges:
-        """Return the node changes of the round, and the present hourly cost of nodes, including failed nodes."""
+        """Return the round's node changes, and the present hourly cost of all nodes, failed nodes included."""
         pools = (
             owned.pool for owned in view.world.kept if owned.machine and owned.as_elastic_node.counts_towards_limits
         )

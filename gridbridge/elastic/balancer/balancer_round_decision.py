@@ -27,7 +27,7 @@ NO_POOLS: Mapping[str, balancer_config_sections.NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
-}  # new reason, by old reason, of a plan whose removals were all dropped
+}  # {reason of a plan: its reason once all its removals were dropped}
 
 
 def decide_and_report_balance(
@@ -84,7 +84,8 @@ def balance_plan_report(
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
     """Return the situation for a squeeze, which may switch only hosts of the site.
 
-    A host that failed to wake rests for `retry_s`. Other nodes are kept, as hosts without a node count as working.
+    A host that failed to wake is not tried again for `retry_s` seconds. Other nodes are kept, because a host without a
+    node counts as working.
     """
     return replace(
         situation,
@@ -113,7 +114,7 @@ def list_wakeable_own_hosts(
 def drop_acts_replaced_by_squeeze(
     plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
 ) -> BalancePlan:
-    """Remove the acts that the squeeze replaces; no round both wakes hosts and adds nodes."""
+    """Remove the acts that a squeeze replaces; no round both wakes hosts and adds nodes."""
     if standby_plan is None:
         return plan
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
@@ -172,7 +173,7 @@ class BalancerRoundPlan:
     dues: tuple[elastic_nodes.DueNodeAct, ...]
     told: BalancePlanReport
     ended: tuple[str, elastic_nodes.ProviderMachine] | None = (
-        None  # pool and machine of the qmaster, if the round destroys the machine
+        None  # pool and machine of the qmaster, if the round destroys this machine
     )
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 

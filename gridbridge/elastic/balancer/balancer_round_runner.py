@@ -201,7 +201,7 @@ class BalancerRoundRunner:
         facts = standby_and_wake_plan.HostTagsAndMovableTasks(tags=view.world.tags, movable=view.movable)
         free = self._own_hosts_of_clear_power_state(view.world)
         situation = balancer_round_decision.restrict_squeeze_to_own_hosts(view.situation, free, site.demand.retry_s)
-        stay = self._names_of_own_hosts(view.world) - free  # hosts of unclear power state, which no policy removes
+        stay = self._names_of_own_hosts(view.world) - free  # hosts with an unclear power state, which no policy removes
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 

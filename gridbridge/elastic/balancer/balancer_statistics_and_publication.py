@@ -84,7 +84,7 @@ MOST = 10**12  # every number is below this
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Complete a cut last line, then append a row in one write; raise StateError on failure."""
+    """Complete a last line that was cut off, then append a row in one write; raise StateError on failure."""
     line, flags = balancer_statistics_csv_line(row), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
         with open(os.open(path, flags, 0o644), "rb+", buffering=0) as file:

@@ -53,7 +53,7 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Rewrite a request file with the remaining nodes and its old time, or delete it if none remain."""
+    """Rewrite a request file with the remaining nodes and its old time; delete a file without remaining nodes."""
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
@@ -144,7 +144,7 @@ def _switch_node_by_request(
         idleness = site.check_host_before_removal(host)
         if not idleness.is_idle:
             return replace(outcome, why="OAR has a job on the node")
-        if not idleness.is_closed:  # a job may start on a node until OAR's hook marks the node as absent
+        if not idleness.is_closed:  # a job may start on a node until OAR's hook has marked the node as absent
             return replace(outcome, why="OAR has not marked the node as absent yet", is_later=True)
         supply.power_off_host(machine)
     except ProviderOutcomeUnknown as error:

@@ -37,7 +37,7 @@ class SqueezePreview:
     on: tuple[str, ...]
     sentence: str
     deeds: tuple[HostStandbyOrWakeStep, ...]
-    untold: tuple[tuple[str, str], ...] = ()  # pairs: host of unknown power state, reason
+    untold: tuple[tuple[str, str], ...] = ()  # hosts with an unknown power state, each with the reason
     lacking: tuple[str, ...] = ()  # settings that are missing for a squeeze
 
 

@@ -31,7 +31,7 @@ STEPS_S = [
     *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200),
     *(14400, 21600, 43200, *(86400 * days for days in (1, 2, 5, 10, 20, 50, 100, 200, 500))),
 ]
-ALONE = timedelta(minutes=5)  # margin of the time axis around a single row
+ALONE = timedelta(minutes=5)  # margin of the time axis if there is only one row
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def format_duration(seconds: float) -> str:
 
 
 WIDTH_INCHES, HEIGHT_INCHES, REPLAY_DOTS = 11.0, 3.4, 110
-STYLES = {  # colour and mark
+STYLES = {  # colour and mark of each policy
     ComparedReplayRules.DEMAND: ("#0072B2", "o"),
     ComparedReplayRules.STARCLUSTER: ("#D55E00", "s"),
     ComparedReplayRules.AZGE: ("#009E73", "^"),

@@ -8,7 +8,7 @@ import click
 
 from gridbridge.cli import command_groups_and_options, output_and_errors
 
-if TYPE_CHECKING:  # each call needs only one module; loading takes half a second
+if TYPE_CHECKING:  # a call needs only one of these modules, which take half a second to load
     from gridbridge.elastic.balancer.ganeti_squeeze import GanetiSqueezeDecisionAndScript
     from gridbridge.elastic.balancer.squeeze_preview import SqueezePreview
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # limit of machines in one answer
 CONSOLES = 20  # limit of consoles that are read for one machine list
-TELLS = timedelta(hours=2)  # the console may show the host key this long after the start
-GENERATIONS = 50  # how many times a machine may be created while EC2 remembers its client tokens
+TELLS = timedelta(hours=2)  # for this long after the start, the console may still show the host key
+GENERATIONS = 50  # a machine may be created this many times while EC2 remembers its client tokens
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,
@@ -136,7 +136,7 @@ class Ec2MachineProvider:
         }
 
     def _request_ec2_machine(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
-        """Return the machine that was created with a client token; None if the machine was terminated."""
+        """Return the machine that was created with a client token; None if this machine was terminated."""
         from botocore.exceptions import ClientError
 
         try:
@@ -173,7 +173,7 @@ class Ec2MachineProvider:
         return is_up and is_young and not machine.host_key and machine.has_owner_tag_of_cluster(self.cluster)
 
     def _copy_host_key_from_console_to_tag(self, id_: str) -> str:
-        """Copy a host key from a machine's console into a tag; return the key, empty if not readable yet."""
+        """Copy a host key from a machine's console into a tag; return the key, or '' if it is not readable yet."""
         try:
             with translate_ec2_errors("list"):
                 key = provider_protocol_and_validation.find_console_host_key(self._read_machine_console(id_))
@@ -247,7 +247,7 @@ def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
 
 @contextmanager
 def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
-    """Translate errors of boto and malformed answers into provider errors; ignore error code `harmless`."""
+    """Turn errors of boto and malformed answers into provider errors; ignore the error code `harmless`."""
     from botocore import exceptions as boto
 
     try:

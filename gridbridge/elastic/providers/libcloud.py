@@ -22,7 +22,7 @@ TAGS = {
     "ex_metadata": "metadata",
     "ex_tags": "tags",
     "ex_labels": "labels",
-}  # key of a node's `extra` that has tags, by the driver argument that sets tags
+}  # for each driver argument that sets tags: the key of a node's `extra` that shows the tags
 STATES = {  # states of libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibcloudMachineProvider:
-    """The machines of one Libcloud driver, whose single connection serializes all calls."""
+    """The machines of a Libcloud driver; the driver's single connection runs all calls one after another."""
 
     driver: Any
     section: MachineProviderSection
@@ -146,7 +146,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
 
 
 def _tags_of_libcloud_node(content: object) -> dict[str, str]:
-    """Return a driver's tags as a dict, empty for an unknown type; GCE lists metadata as items."""
+    """Return a driver's tags as a dict, empty for an unknown type; GCE lists metadata as pairs."""
     if not isinstance(content, dict):
         return {}
     if isinstance(items := content.get("items"), list):
@@ -180,7 +180,7 @@ def translate_libcloud_errors(
 
 
 def _require_driver_success(verb: str, is_done: object) -> None:
-    """Raise ProviderOutcomeUnknown if a driver reports no success: the cloud may still have acted."""
+    """Raise ProviderOutcomeUnknown if a driver reports no success, because the cloud may still have acted."""
     if is_done is False:
         raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
 

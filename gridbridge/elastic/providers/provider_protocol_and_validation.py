@@ -19,8 +19,8 @@ class MachineLister(Protocol):
     """Lists a provider's machines.
 
     Calls raise ProviderOutOfMachines, ProviderOutcomeUnknown (the call may have worked, or may work later), or
-    ProviderPermanentFailure. Only after ProviderRequestRepeatable, a kind of ProviderOutcomeUnknown, does a
-    repeated call surely create no second machine.
+    ProviderPermanentFailure. A repeated call is sure to create no second machine only after ProviderRequestRepeatable,
+    a subclass of ProviderOutcomeUnknown.
     """
 
     def list_machines(self) -> tuple[ProviderMachine, ...]:
@@ -29,7 +29,7 @@ class MachineLister(Protocol):
 
 class MachineProvider(MachineLister, Protocol):
     def create_machine(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine, which may still boot; a call repeated after a lost answer has equal tags."""
+        """Create a machine, which may still boot; if the answer is lost, the call is repeated with equal tags."""
 
     def destroy_machine(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk; nothing happens if the machine is missing."""
@@ -97,7 +97,7 @@ def _parse_machine(content: object) -> ProviderMachine:
 
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return a valid machine, else raise ParseError; without owner tag any printable name is valid."""
+    """Return a valid machine, otherwise raise ParseError; without owner tag any printable name is valid."""
     is_owned = machine.has_owner_tag_of_cluster(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shorten_value(machine.id)}: blanks or unprintable characters")
@@ -127,7 +127,7 @@ def _require_creation_time(created: datetime) -> None:
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
-    """Return valid machines, else raise ParseError; other clusters' machines may have unprintable text."""
+    """Return valid machines, otherwise raise ParseError; other clusters' machines may have unprintable text."""
     printable = (
         machine
         if not cluster or machine.has_owner_tag_of_cluster(cluster)
@@ -198,7 +198,7 @@ def _shorten_value(value: object) -> str:
 
 
 def find_console_host_key(printed: str) -> str:
-    """Return a console's best host key, never RSA (too long for EC2 tags); '' if the block is cut."""
+    """Return the best host key on a console, never RSA (too long for EC2 tags); '' if the keys are cut off."""
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:
         return ""

@@ -51,7 +51,7 @@ def _require_file_of_root_or_balancer(path: str, balancer: int) -> None:
 def run_provider_program(
     argv: tuple[str, ...], timeout_s: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
-    """Run a provider's program, by default in this process's environment; its exit status sets the error."""
+    """Run a provider's program, by default in this process's environment; raise the error of its exit status."""
     environment = provider_program_environment() if env is None else dict(env)
     try:
         return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).require_success().stdout

@@ -36,7 +36,7 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0
-END, READY = 0, 1  # kinds of events; at equal times, task ends come first
+END, READY = 0, 1  # kinds of events; of events at the same time, task ends come first
 Places = list[tuple[SimulatedNode, int]]
 
 
@@ -276,7 +276,7 @@ def decision_function_for_replay(way: ReplayPolicy, terms: ReplayNodePropertiesA
 def _decide_with_squeeze(
     situation: BalanceSituation, way: ReplayPolicy, balance: BalanceSection, pools: Mapping[str, NodePoolSection]
 ) -> BalancePlan:
-    """Decide by policy `demand`, then let a squeeze choose hosts; hosts that are not simulated count as off."""
+    """Decide by policy `demand`, then let a squeeze choose hosts; hosts outside the simulation count as off."""
     plan = balancer_round_decision.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)

@@ -33,7 +33,7 @@ def replay_by_each_policy(
 
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
-    """Yield variants of a policy, whose settings lead to shorter waits or to lower costs."""
+    """Yield variants of a policy, with settings that shorten waits or lower costs."""
     if way.rules is ComparedReplayRules.DEMAND:
         for idle_s, spare in product(IDLE_S, SPARE_NODES):
             demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)

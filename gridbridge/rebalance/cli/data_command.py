@@ -158,7 +158,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     from gridbridge.rebalance.cli import dataset_report
     from gridbridge.rebalance.replicas import delegated_datasets
 
-    # The service is told first, so that it makes no new replicas of a dropped dataset.
+    # The service is told first, so that it makes no new replicas of the dataset.
     revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
     datasets = _open_own_datasets(path, records)
     result = datasets.drop_dataset_or_replica(name, storage, is_lost=is_lost, notify=revoke)
@@ -201,8 +201,8 @@ def _open_own_datasets(config: str, records: str) -> "OwnerDatasets":
 def _delegate_dataset_or_warn(name: str, records: str, paths: FixedPaths, *, is_later: bool = False) -> None:
     """Delegate a dataset to the service; if the service does not maintain the dataset, print why.
 
-    The service reads only the default folder of records. With `is_later` the user's command makes no replicas, and
-    also warns if the service won't make them.
+    The service reads only the default folder of records. With `is_later` the user's command makes no replicas, and also
+    warns if the service makes none.
     """
     from gridbridge.rebalance.replicas import delegated_datasets
 

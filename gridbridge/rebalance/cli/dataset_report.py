@@ -118,7 +118,7 @@ def describe_dataset(dataset: Dataset, clusters: ClustersByArea) -> str:
 
 
 def _describe_area(storage: str, clusters: ClustersByArea) -> str:
-    """Return an area's name, with the clusters of an area that several clusters share."""
+    """Return an area's name; for an area that several clusters share, also the clusters."""
     names = clusters.get(storage, ())
     return replace_control_characters(f"{storage} ({' and '.join(names)})" if len(names) > 1 else storage)
 

@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
 
 
 class RebalanceTargetKind(StrEnum):
-    NONE = ""  # a whole round, which chooses hosts and jobs itself
+    NONE = ""  # a whole round, which itself chooses hosts and jobs
     HOST = "host"
     JOB = "job"
     FAIL = "fail"  # move everything off a failed host

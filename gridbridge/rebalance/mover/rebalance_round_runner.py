@@ -1,4 +1,4 @@
-"""Runs rebalancing rounds as the service account, one of a kind at a time; no owner delays the others."""
+"""Runs rebalancing rounds as the service account, one round of each kind at a time; no owner delays another."""
 
 import logging
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -36,7 +36,7 @@ def run_rebalance_round(
 ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply the plan if `is_acting`.
 
-    Copies and verification take long, so a round about datasets releases its own lock before they end.
+    Copies and verifications take long, so a round about datasets releases its own lock before they end.
     """
     policy = load_policy_as_service_account(path)
     is_of_data = question.is_of_data or _is_target_data_not_tasks(question, policy)
@@ -118,7 +118,7 @@ def _verify_replicas_unless_verification_runs(policy: Policy) -> None:
 
 @contextmanager
 def _publish_round_begin_and_end(kind: RebalanceRoundKind, folder: str, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish a round's begin and end, if possible; a failed automatic round publishes no end."""
+    """Publish a round's begin and end, if possible; an automatic round that fails publishes no end."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
         published_json.publish_rebalance_round_begin(kind, clock.now(), folder)
@@ -170,7 +170,7 @@ def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock:
 def _verify_datasets_of_owner(
     clock: Clock, began_at: datetime, line: list[DelegatedDataset]
 ) -> tuple[list[str], list[str]]:
-    """Verify an owner's datasets until one fails; return the names of verified and of failed datasets."""
+    """Verify an owner's datasets until a verification fails; return the names of verified and failed datasets."""
     read: list[str] = []
     for delegated in line:
         if clock.now() - began_at > timedelta(seconds=LONGEST_S):

@@ -116,7 +116,7 @@ class RebalanceTaskObserver:
     def _tasks_at_silent_clusters(
         self, by_number: Mapping[int, Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield recorded campaign tasks at silent clusters, because these clusters may still start them."""
+        """Yield recorded campaign tasks at silent clusters, because these clusters may still start the tasks."""
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
@@ -165,9 +165,9 @@ class RebalanceTaskObserver:
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the campaign tasks in clusters' job lists, and tasks that a move took off the lists.
+        """Yield campaign tasks in clusters' job lists, and tasks that a move has removed from the lists.
 
-        A move longer than STUCK blocks no others, because the owner's ssh key may be gone.
+        A move that lasts longer than STUCK no longer blocks other moves, because the owner's ssh key may be gone.
         """
         marks, moved_at, now = self._marks.deletion_marks(), self._notes.marked_campaign_tasks(), self._clock.now()
         for array in arrays:
@@ -246,7 +246,8 @@ class TransferredTaskReader:
     ) -> Iterator[TransferredTask]:
         """Yield transferred tasks that a cluster lists, that are moving, or that are at a `dead` cluster.
 
-        A move longer than STUCK blocks no others, because the task's owner may have stopped the starter.
+        A move that lasts longer than STUCK no longer blocks other moves, because the task's owner may have stopped the
+        starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {

@@ -31,7 +31,7 @@ from gridbridge.shell import json_documents
 from gridbridge.shell.json_documents import JsonDocumentReader, json_value_hook
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: the key of gridbridge.toml, and the unit's factor
+HYDRAS: Mapping[str, tuple[str, float]] = {  # {key of Hydra: (key of gridbridge.toml, factor of the unit)}
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -75,7 +75,7 @@ def _rebalance_rules_of_policy(path: str, policy: Mapping[str, object]) -> Rebal
     for key, value in policy.items():
         own, times = HYDRAS.get(key, (key, 1.0))
         if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
-            with suppress(OverflowError):  # infinite numbers are rejected later, when the key's range is checked
+            with suppress(OverflowError):  # infinite numbers are rejected later, with the key's other range errors
                 value = value * times
         if own in table:
             problems.append(f"{path}: policy: {key}: same meaning as {names[own]}; expected only one of these keys")
@@ -138,7 +138,7 @@ def _normalize_state_word(text: str) -> str:
     return _parse_text(text).lower().replace("-", "_").replace(" ", "_")
 
 
-# An unrecognised word for a state becomes UNKNOWN, so that nothing is moved.
+# An unrecognised word for a state becomes UNKNOWN, so that tasks stay where they are.
 def _parse_host_state(text: str) -> RebalanceHostState:
     return HOST_STATES.get(_normalize_state_word(text), RebalanceHostState.UNKNOWN)
 
@@ -149,7 +149,7 @@ def _parse_task_state(text: str) -> RebalanceTaskState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceSnapshotFile(RebalanceSnapshot):
-    policy: Mapping[str, Any] = field(default_factory=dict)  # under the names that the file uses
+    policy: Mapping[str, Any] = field(default_factory=dict)  # rules, with the key names of the file
 
     def duplicate_names(self) -> Iterator[str]:
         """Yield a fault for each name that several hosts, jobs or tasks have."""

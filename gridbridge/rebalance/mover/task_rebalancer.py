@@ -32,7 +32,7 @@ from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEn
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # records of moves are kept this long, or for a longer configured pause
+KEPT = timedelta(days=7)  # records of moves are kept this long, or as long as a longer configured pause
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
@@ -58,7 +58,7 @@ class WaitingTaskRebalancer:
         return self._observer.observe_tasks(), self._notes.moves_paused_since() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
-        """Plan the moves of tasks, none while moves are paused; ConfigError for an unknown host or job."""
+        """Plan the moves of tasks, but none while moves are paused; raise ConfigError for an unknown host or job."""
         observed, is_quiesced = situation
         snapshot = waiting_task_and_transfer_moves.tasks_as_rebalance_snapshot(observed)
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)

@@ -30,9 +30,9 @@ from gridbridge.shell import remote_stage_folder, rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
-LINKS_A_CALL = 20  # paths of up to 4096 bytes in one remote command
+LINKS_A_CALL = 20  # largest number of paths, of up to 4096 bytes each, in one remote command
 COPY_S = 3600.0  # time limit for copies of files of unknown size
-FILES_A_CALL = 1000  # checksums in one remote command, whose length is limited
+FILES_A_CALL = 1000  # largest number of checksums in one remote command, whose length is limited
 FIND_STORE = f"""umask 077
 home=$(getent passwd "$(id -u)" | cut -d : -f 6)
 store=$home/.gridbridge/carried
@@ -49,7 +49,7 @@ else
     mkdir -p -- "$home/.gridbridge" || exit
 fi
 """
-# The last use of a file is its modification time, because many filesystems note no reading.
+# The modification time of a file shows its last use, because many filesystems record no reading.
 OPEN = f"""{FIND_STORE}{MAKE_PARENT}
 for folder in "$store" "$store.part"; do
     [ -e "$folder" ] || [ -L "$folder" ] || mkdir -- "$folder" || exit
@@ -122,7 +122,7 @@ shift 3
 cd -- "$store" || exit
 rm -f -- "$@"
 """
-# gridbridge-as-user's lock keeps other carries of the owner away.
+# gridbridge-as-user's lock prevents parallel carries of the same owner.
 CLOSE = f"""{FIND_STORE}
 if rmdir -- "$store" 2>/dev/null; then rm -rf -- "$store.part" "$home/{CARRIED_INPUTS}"; fi
 """
@@ -143,7 +143,7 @@ class CarriedInputFolder:
     links: str  # local folder for symlinks to the files that are copied
     copy: FileCopyFunction = copy_files_by_rsync
     clock: Clock = field(default_factory=Clock)
-    is_unwanted: Callable[[], bool] = lambda: False  # whether to end a copy, because the campaign has ended
+    is_unwanted: Callable[[], bool] = lambda: False  # says whether to end a copy, because the campaign has ended
     free_bytes: int = 0
     copied_bytes: int = 0
     copying_s: float = 0.0
@@ -158,7 +158,7 @@ class CarriedInputFolder:
             self.free_bytes = storage_area_shell_scripts.measure_area_for_account(self.area).free_bytes
 
     def list_files(self, digests: Iterable[str] | None = None) -> tuple[CarriedInputFile, ...]:
-        """Return the files in the folder, or the files and links of some checksums; raise StorageAreaUnusable."""
+        """Return the folder's files, or the files and links with the given checksums; raise StorageAreaUnusable."""
         files = list[CarriedInputFile]()
         for names in ((),) if digests is None else _split_into_groups([*digests]):
             for line in self._run_script_at_cluster(LIST, names, REMOVAL_S).splitlines():
@@ -168,7 +168,7 @@ class CarriedInputFolder:
         return tuple(files)
 
     def record_use(self, digests: Iterable[str]) -> None:
-        """Record that tasks use files now, so that other files are removed first."""
+        """Record that tasks use these files now, so that other files are removed first."""
         for names in _split_into_groups([*digests]):
             self._run_script_at_cluster(USE, names, REMOVAL_S)
 
@@ -263,8 +263,8 @@ def choose_files_to_remove(
 ) -> tuple[str, ...]:
     """Choose files to remove until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible.
 
-    Files in `needed` stay. Files in `kept`, which waiting tasks of the owner need, go last; else the file goes
-    first that no task has used for the longest time.
+    Files in `needed` stay. Files in `kept`, which waiting tasks of the owner need, are removed last. Otherwise the
+    files whose last use is longest ago are removed first.
     """
     chosen: list[str] = []
     for file in sorted(present, key=lambda file: (file.digest in kept, file.last_use_s)):

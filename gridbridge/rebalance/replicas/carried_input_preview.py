@@ -1,4 +1,4 @@
-"""Shows which input files of a new campaign are at each cluster, and how long the copy of the others would take."""
+"""Shows which input files of a new campaign are at each cluster, and how long a copy of the other files would take."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -1,8 +1,7 @@
 """A person's records of datasets, and the original files, in folders that only this person can write.
 
-NAME.json describes a dataset; NAME.sums has checksums (`sha256sum -z`). Files that another account owns or
-could write are not read. A symlink is read as its target, because copies follow symlinks. An original is never
-changed.
+NAME.json describes a dataset; NAME.sums has checksums (`sha256sum -z`). A file that another account owns or can write
+is not read. A symlink is read as its target, because copies follow symlinks. An original is never changed.
 """
 
 import hashlib
@@ -51,7 +50,7 @@ class OwnerDatasetRecords:
     def is_dataset_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
 
-        The folder stays open during the check, because a home that is unmounted meanwhile must not look empty.
+        The folder stays open during the check, so that a home that is unmounted in the meantime does not look empty.
         """
         try:
             end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,6 +1,7 @@
 """Delegates datasets to the service, and runs the owners' programs that act on delegated datasets.
 
-A delegation, a file in `u.UID`, has only a dataset's name: records are private. Owners' answers are untrusted.
+A delegation is a file in `u.UID` with only a dataset's name, because records are private. Owners' answers are
+untrusted.
 """
 
 import hashlib
@@ -110,7 +111,7 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], paths: FixedPaths) -> None:
     """Add and delegate the datasets that a campaign names; an equal existing dataset is kept.
 
-    If one exists with another path or number of replicas, raises GridbridgeError and adds none.
+    If a dataset exists with another path or number of replicas, no dataset is added, and GridbridgeError is raised.
     """
     if not requests:
         return
@@ -134,8 +135,8 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], paths: FixedPaths)
             raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")
 
 
-AT_ONCE = 50  # one call asks for at most this many datasets of one owner
-OWNERS_AT_ONCE = 8  # at most this many owners' processes are asked in parallel
+AT_ONCE = 50  # largest number of datasets of an owner in one query
+OWNERS_AT_ONCE = 8  # largest number of owners' processes that are queried in parallel
 LONG_S = 86460.0  # longer than gridbridge-as-user's time limit for a copy
 ANSWER_BYTES = 16 << 20
 MOST_REPLICAS = 100
@@ -147,7 +148,8 @@ _log = logging.getLogger(__name__)
 def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[DelegatedDataset]:
     """Ask owners' processes for delegated datasets; log and skip unreadable datasets.
 
-    A silent owner is not asked again, so that hanging files delay others by at most one timeout.
+    An owner whose process is silent is not queried again, so that hanging files delay other owners by at most one
+    timeout.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
@@ -167,7 +169,7 @@ def _query_datasets_of_owner(let: list[DatasetDelegationFile]) -> list[Delegated
 def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
     """Let an owner's process read all replicas of a dataset; return the reason of a failure, or ''.
 
-    Success needs an answer too: a killed process may give the exit status of a damaged replica.
+    An exit status alone proves nothing, because a killed process may end with the status of a damaged replica.
     """
     status, report, words = _run_long_action_as_owner("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)

@@ -1,8 +1,8 @@
 """Calls the site's program of an object store: put, get, stat and remove one object, as a dataset's owner.
 
-The how-to page about data lists the program's arguments and exit statuses. An object's name ends in the SHA-256 of
-its content, and has only letters, digits and `_.+-/` after the configured prefix. No answer counts as a missing object
-except the exit status for that.
+The how-to page about data lists the program's arguments and exit statuses. An object's name ends in the SHA-256 of its
+content, and has only letters, digits and `_.+-/` after the configured prefix. Only one exit status means a missing
+object; any other failure leaves this open.
 """
 
 import os
@@ -17,7 +17,7 @@ from gridbridge.shell.rsync import WITH_US
 
 NO_OBJECT = 66  # exit status EX_NOINPUT of sysexits(3): the store answered that it has no such object
 MOST_BYTES = 1 << 16  # size limit of a program's output
-SLOWEST_BYTES_PER_S = 1_000_000  # a file may take a second for each megabyte, besides timeout_s
+SLOWEST_BYTES_PER_S = 1_000_000  # a call may take `timeout_s`, and a second more for each megabyte
 STAT = re.compile(rb"([0-9]{1,18})(?: ([0-9a-f]{64}))?\s*")
 
 
@@ -42,7 +42,7 @@ class ObjectStoreForAccount:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """No cluster sees the files of an object store."""
+        """Always empty, because no cluster sees the files of an object store."""
         return ()
 
     def put(self, dataset: str, digest: str, path: str) -> None:
@@ -73,7 +73,7 @@ class ObjectStoreForAccount:
         return f"{self.prefix}{between}{self.account}/{dataset}/{digest}"
 
     def _call(self, words: tuple[str, ...], size_bytes: int = 0, *, may_miss: bool = True) -> CompletedProgram:
-        """Run the program; return its result, with exit status 0 or, if the object may miss, NO_OBJECT."""
+        """Run the program; return its result with exit status 0 or, with `may_miss`, NO_OBJECT."""
         limit_s = self.timeout_s + size_bytes / SLOWEST_BYTES_PER_S
         try:
             safe_files.require_trusted_path(self.program, owner=os.geteuid())

@@ -1,8 +1,4 @@
-"""Keeps replicas of datasets in an object store: an object for each different content, and the list of files last.
-
-Each object is named by the SHA-256 of its content, so no file name reaches the store, and a repeated or interrupted
-copy continues. The object of the list makes a replica: a replica without its list is not whole.
-"""
+"""Keeps replicas of datasets in an object store: an object for each different content, then an object with the list."""
 
 import os
 import re
@@ -25,7 +21,7 @@ from gridbridge.rebalance.replicas.object_store_programs import ObjectStoreForAc
 from gridbridge.shell import rsync, safe_files
 
 CALLS_AT_ONCE = 4
-ENDLESS_BYTES = 10**18  # the free bytes of a store without max_bytes
+ENDLESS_BYTES = 10**18  # free bytes of a store without max_bytes
 ANY_PROGRAM_READS = re.compile("[A-Za-z0-9_.,+=@/-]+").fullmatch  # paths that need no quoting in any program
 
 
@@ -40,7 +36,7 @@ def measure_store(store: ObjectStoreForAccount, stored_bytes: int) -> MeasuredSt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReplica:
-    """A dataset's replica in an object store; `scratch` is a local folder for files on their way."""
+    """A dataset's replica in an object store; `scratch` is a local folder for files in transit."""
 
     store: ObjectStoreForAccount
     dataset: Dataset
@@ -82,19 +78,19 @@ class StoredReplica:
             self._for_each(lambda name: self._fetch_file(name, folder, f"{self.scratch}/{numbers[name]}"), self.sums)
 
     def remove(self) -> None:
-        """Remove the list first, then all objects, so that a removed part is never called whole."""
+        """Remove the list first and then all objects, so that a partly removed replica is never taken for whole."""
         self.store.remove(self.dataset.name, self.dataset.sha256)
         self._for_each(lambda digest: self.store.remove(self.dataset.name, digest), set(self.sums.values()))
 
     def _for_each(self, act: Callable[[str], object], items: Iterable[str]) -> None:
-        """Act on several items in parallel; the first error cancels the acts that have not begun."""
+        """Act on several items in parallel; after an error, acts that have not begun are cancelled."""
         items = list(items)
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
             for number, _ in enumerate(pool.map(act, items), 1):
                 self.tell(f"{number} of {len(items)}")
 
     def _put_missing(self, digest: str, path: str) -> None:
-        """Store a file unless the store has an object of its size and, if reported, its checksum."""
+        """Store a file, unless the store has an object with its size and, if the store reports it, its checksum."""
         stored = self.store.stat(self.dataset.name, digest)
         try:
             size_bytes = os.stat(path).st_size
@@ -105,7 +101,7 @@ class StoredReplica:
             raise StorageAreaUnusable(f"{printable_file_name(path)}: {error.strerror}") from error
 
     def _path_for_any_program(self, path: str, digest: str) -> str:
-        """Return a file's real path, or a link to or copy of a file whose path has unusual characters."""
+        """Return a file's real path, or the path of a link or copy if the real path has unusual characters."""
         real = os.path.realpath(path)
         if ANY_PROGRAM_READS(real):
             return real
@@ -145,7 +141,7 @@ class StoredReplica:
         return size_bytes, found
 
     def _read_object(self, digest: str) -> StoredObject | None:
-        """Return an object's size and checksum; without the store's checksum the object is read back."""
+        """Return an object's size and checksum; if the store reports no checksum, read the object back."""
         stored = self.store.stat(self.dataset.name, digest)
         if stored is None or stored.digest:
             return stored

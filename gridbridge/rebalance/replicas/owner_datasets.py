@@ -70,7 +70,7 @@ class OwnerDatasets:
         is_later: bool = False,
         notify: Noted = lambda: None,
     ) -> DatasetAndRefusedAreas:
-        """Record a new dataset with its checksums, call `notify`, and make the replicas unless `is_later`."""
+        """Record a new dataset with its checksums, call `notify`, then make the replicas unless `is_later`."""
         _require_valid_dataset_name(name)
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
@@ -110,7 +110,7 @@ class OwnerDatasets:
             )
 
     def replicate_dataset(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetAndRefusedAreas:
-        """Make missing and repair damaged replicas; call `notify` before the first copy.
+        """Make missing replicas, and repair damaged replicas; call `notify` before the first copy.
 
         With `to`, only the replica in this storage area is made, even beyond the wanted number.
         """
@@ -130,8 +130,8 @@ class OwnerDatasets:
     ) -> DatasetAndRefusedAreas:
         """Remove one replica, or (after `notify`) the dataset with all replicas; the original stays.
 
-        The last whole replica goes only with the dataset; an unreadable one may be whole.
-        With `is_lost` a replica's record goes even if the replica can't be removed.
+        The last whole replica is removed only with the dataset; an unreadable replica may be whole. With `is_lost`, a
+        replica's record is removed even if the replica can't be removed.
         """
         with self._locked_dataset(name) as dataset:
             if not storage:
@@ -155,7 +155,7 @@ class OwnerDatasets:
             return self._drop_replica(dataset, storage, is_lost=is_lost)
 
     def drain_area(self, storage: str) -> Iterator[DatasetAndRefusedAreas | RefusedAreaOrDataset]:
-        """Remove a person's replicas from an area; keep and report a replica if too few others are whole."""
+        """Remove a person's replicas from an area; keep and report a replica if too few other replicas are whole."""
         if storage not in self._areas and not self._replicas.has_used_area(storage):
             self._require_configured_area(storage)
         for name in self.records.dataset_names():
@@ -215,7 +215,7 @@ class OwnerDatasets:
     def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetAndRefusedAreas:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        If area `to` has a whole replica, that counts as done if `leaving` is given, else as refused.
+        If area `to` has a whole replica, the act counts as done if `leaving` is given, otherwise as refused.
         """
         self._require_configured_area(to)
         self._require_below_daily_actions(name)
@@ -303,7 +303,7 @@ def open_owner_datasets(
 
 
 def storage_areas_of_account(policy: Policy) -> dict[str, owner_replica_copies_and_checks.AnyStorageArea]:
-    """Return the storage areas by name; an area of several clusters is used at the first without ssh, if any."""
+    """Return the storage areas by name; of several clusters of an area, the first without ssh is used."""
     return {
         name: _object_store(policy, name)
         if storage.kind is StorageAreaKind.COMMAND

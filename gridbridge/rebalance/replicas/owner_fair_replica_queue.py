@@ -22,9 +22,10 @@ class OwnerFairReplicaActQueue:
         most: int,
         into: Mapping[str, int],
     ) -> None:
-        """Queue groups of replica actions; owners of the recent actions `before` come last.
+        """Queue groups of replica actions; owners of the recent actions in `before` come last.
 
-        Groups in `earlier` still run. `most` limits an owner's running groups, `into` copies to each area.
+        The groups in `earlier` still run. `most` limits each owner's running groups, and `into` the copies to each
+        area.
         """
         self._waiting: dict[str, Waiting] = {}
         for group in groups:

@@ -54,7 +54,7 @@ FileCopyFunction = Callable[[LocalOrSshFolder, LocalOrSshFolder, list[str], Rsyn
 def copy_files_by_rsync(
     source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
 ) -> None:
-    """Copy files by rsync between two folders, one of them local; raise CommandFailed for a missing file.
+    """Copy files by rsync between two folders, of which one is local; raise CommandFailed for a missing file.
 
     Raises CopyNoLongerWanted if `pace.is_unwanted` ended the copy.
     """
@@ -129,7 +129,7 @@ class ReplicaCopier:
             try:
                 self.carry(source, target, names, pace)
             except CommandFailed as error:
-                if error.status == rsync.FILE_ERROR:  # rsync also ends with this status if the disk is full
+                if error.status == rsync.FILE_ERROR:  # rsync also exits with this status if the disk is full
                     measured = storage_area_shell_scripts.measure_area_for_account(area)
                     if not measured.fault and not measured.free_bytes:
                         raise StorageAreaUnusable(f"{area.account_folder_path}: No space left on device") from error
@@ -227,7 +227,7 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def remove_abandoned_copies(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove unfinished copies if enough replicas are whole or the copy's area takes no replica."""
+        """Remove unfinished copies if enough replicas are whole, or if the copy's area takes no replica."""
         if is_met and but not in dataset.begun:
             self._records.remove_relay_folder(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
@@ -316,7 +316,7 @@ class OwnerReplicaManager:
         return False
 
     def _remove_replica(self, area: AnyStorageArea, dataset: Dataset, *, is_kept: bool = False) -> None:
-        """Remove a replica and unfinished copies, with `is_kept` only the copies; raise StorageAreaUnusable."""
+        """Remove a replica and its unfinished copies, or with `is_kept` only the copies; raise StorageAreaUnusable."""
         if isinstance(area, StorageAreaForAccount):
             storage_area_shell_scripts.remove_replica(area, dataset, is_kept=is_kept)
         elif not (is_kept and area.name in dataset.areas_with_replica):

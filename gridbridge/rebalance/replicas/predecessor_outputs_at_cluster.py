@@ -1,6 +1,6 @@
 """Finds input files of tasks among predecessors' outputs that are still at the tasks' cluster.
 
-The copy of such an output inside the cluster is used if its checksum is that of the file at home.
+The output at the cluster is used only if its checksum equals that of the file at home.
 """
 
 import os
@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.campaigns.task_file_patterns import targets_of_outputs
 from gridbridge.model.fixed_paths import FixedPaths
 
-MOST_TASKS = 10_000  # so many tasks are searched of a predecessor for which the whole campaign waits
+MOST_TASKS = 10_000  # if the whole campaign waits for a predecessor, this many tasks of the predecessor are searched
 
 
 def find_predecessor_outputs(
@@ -43,7 +43,7 @@ def find_predecessor_outputs(
     except (GridbridgeError, ValueError, TypeError) as error:
         if are_at_cluster:
             raise StateError(f"outputs of predecessors at {cluster}: {error}") from error
-        return {}  # the files are carried from home
+        return {}  # no output is found, so the files are carried from home
     return outputs
 
 

@@ -1,6 +1,7 @@
 """Makes, moves and removes replicas until each dataset has the number that its owner requested.
 
-Owners' processes carry out actions, recorded before they begin so that the next round continues after a kill.
+Owners' processes carry out the actions. Each action is recorded before it begins, so that the next round can continue
+after a kill.
 """
 
 import logging
@@ -45,7 +46,7 @@ from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
-KEPT = timedelta(days=30)  # records of actions are kept this long, or for a longer configured pause
+KEPT = timedelta(days=30)  # records of actions are kept this long, or as long as a longer configured pause
 LONGEST = timedelta(days=2)  # longest time of a recorded action: a copy and a removal, at most a day each
 BEGINS_S = 3600.0  # after this time a round begins no more actions, and the next round may begin
 LOOK_S = 5.0  # pause between two checks of the round's time limit
@@ -57,8 +58,8 @@ TAKEN = "copies of earlier rounds still run, as many as copies_at_once allows"
 _log = logging.getLogger(__name__)
 
 
-DatasetRoundInputs = tuple[DatasetStorageSnapshot, bool]  # areas and datasets; whether moves are paused
-# why an action on a replica failed (empty: success); whether the copy succeeded but the old replica remains
+DatasetRoundInputs = tuple[DatasetStorageSnapshot, bool]  # (areas and datasets, whether moves are paused)
+# (why an action on a replica failed, or ''; whether the copy succeeded but the old replica remains)
 ReplicaActOutcome = tuple[str, bool]
 
 
@@ -116,7 +117,7 @@ class ReplicaReconciler:
         now, most = self._clock.now(), self._rules.copies_at_once
         datasets = {delegated.name: delegated for delegated in stored.kept}
         with MomentaryProgramLock(self._carrying) as is_alone:
-            pass  # only a test: the lock is not free while copies of an earlier round run
+            pass  # only a test whether the lock is free: it is not while copies of an earlier round run
         begun, earlier = list[ServiceReplicaAct](), list[list[ServiceReplicaAct]]()
         if is_alone:
             begun = self._interrupted_acts_to_continue(stored, datasets)
@@ -144,7 +145,7 @@ class ReplicaReconciler:
     def _carry_out_in_parallel(
         self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
     ) -> None:
-        """Carry out actions on several datasets in parallel; drop actions that must wait for earlier rounds."""
+        """Carry out actions on several datasets in parallel; drop actions that must wait until earlier rounds end."""
         going = dict[Future[list[ReplicaActOutcome]], list[ServiceReplicaAct]]()
         outcomes = list[tuple[ServiceReplicaAct, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
@@ -224,7 +225,7 @@ class ReplicaReconciler:
     def _interrupted_acts_to_continue(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> list[ServiceReplicaAct]:
-        """Return a killed round's actions to continue; record the end of those that finished meanwhile."""
+        """Return a killed round's actions that must continue; record the end of actions that had finished."""
         begun = []
         for carried in (carried for carried in stored.carried if carried.ended_at is None):
             of = datasets.get(carried.dataset)
@@ -253,7 +254,7 @@ class ReplicaReconciler:
         return self._notes.moves_paused_since() is not None
 
     def _measure_all_areas(self) -> tuple[MeasuredStorageArea, ...]:
-        """Measure the storage areas; only an owner's process can check write permissions."""
+        """Measure the storage areas; write permissions are left out, because only an owner's process can check them."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return tuple(pool.map(measure_any_whole_area, areas))

@@ -1,6 +1,6 @@
 """Finds input files of tasks in replicas of the account's datasets at a cluster.
 
-Tasks read such a file in the replica, so the file is not copied to the cluster.
+Tasks read such a file directly in the replica, so the file is not copied to the cluster.
 """
 
 import os
@@ -19,7 +19,8 @@ def replica_paths_of_inputs(
 ) -> dict[str, str]:
     """Return {checksum: path at the cluster} of the files in replicas that are recorded as whole.
 
-    A dataset with an unreadable record counts as a dataset without replicas, and so does an area without an answer.
+    A dataset with an unreadable record counts as a dataset without replicas, and a silent area as an area without
+    replicas.
     """
     records = OwnerDatasetRecords(os.path.expanduser(f"{home}/{owner_datasets.RECORDS}"))
     paths: dict[str, str] = {}

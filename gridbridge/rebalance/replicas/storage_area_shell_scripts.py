@@ -1,8 +1,8 @@
 """Runs sh scripts in a storage area: measure the area; verify, prepare, install and remove replicas.
 
-Each account has a folder in the area, named after the account, with a random word if somebody else took the
-name. A mark file in it names the area; a mark file in a folder below shows that this is a replica. A copy grows
-as `.NAME.part`, and gets its final name when it is complete.
+Each account has a folder in the area, named after the account, with a random word if somebody else took the name. A
+mark file in the account's folder names the area. A mark file in a subfolder shows that the subfolder is a replica. An
+unfinished copy is called `.NAME.part`, and gets its final name when it is complete.
 """
 
 import os
@@ -22,14 +22,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
-LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # shortest time limit of a check; slowest expected reading in bytes/s
-A_FILE_S = 0.02  # time to open one file on a distant, busy file server
+# shortest time limit of a check; slowest expected reading, in bytes per second
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000
+A_FILE_S = 0.02  # time to open a file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses of the scripts
-A_CALL = 100  # maximal number of files in one remote command
+A_CALL = 100  # largest number of files in one remote command
 AREA_MARK = ".gridbridge.area"  # file with the area's name, in each account's folder
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
-# If two copies of one account start at the same time, each may make a folder for the account.
+# If two copies of one account start at the same time, each copy may make a folder for the account.
 # Then both copies use the folder with the oldest mark file, because both find this folder.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
@@ -56,7 +57,8 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 # A folder belongs to the dataset if the owner's record lists the folder, or if the folder's mark file has the
 # dataset's name and content (old mark files: only the name).
 # A folder whose mark file has other content never belongs to the dataset.
-# A hidden empty folder belongs to the dataset: a kill may come before the mark file's writing or after its removal.
+# A hidden empty folder belongs to the dataset, because a kill may come before the mark file is written or after it is
+# removed.
 MAY_GO = f"""name=$4 content=$5 held=$6
 judged() {{
     case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
@@ -142,7 +144,7 @@ own=$own/.$4.part
 {IS_OURS}
 [ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
-# The mark file names the dataset, and is removed last, so that files left by a killed removal can be identified.
+# The mark file names the dataset. It is removed last, so that files which a killed removal has left can be identified.
 REMOVE = f"""emptied() {{
     find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
         rm -rf -- "$1"
@@ -183,7 +185,7 @@ done
 
 
 # Each area has a lock, so that copies of a round create the account's folder one after the other:
-# if two mark files were made at the same moment, neither would be the oldest.
+# two mark files that are made at the same moment would be equally old.
 _FIRST: dict[str, Lock] = {}
 
 
@@ -227,7 +229,7 @@ def possible_folders_of_account_in_area(area: StorageAreaForAccount) -> list[str
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure a storage area, and the account's usage if `max_bytes` limits it; faults are in the result."""
+    """Measure a storage area and, if `max_bytes` limits it, the account's usage; faults are part of the result."""
     measured = _run_measuring_script(area, MEASURE)
     if not area.max_bytes:
         return measured
@@ -275,7 +277,8 @@ def _run_byte_counting_script(
 def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> tuple[int, dict[str, str]]:
     """Read a replica; return its bytes and checksums.
 
-    StorageAreaUnreachable: no area or account's folder, or a hanging disk; StorageAreaUnusable: no replica.
+    Raises StorageAreaUnreachable if the area or the account's folder is missing or its disk hangs, and
+    StorageAreaUnusable if the replica is missing.
     """
     run_script_in_area(area, ANSWER, (), area.timeout_s)
     hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
@@ -284,7 +287,7 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 
 
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
-    """Create the folder for a new replica, or use that of an unfinished copy.
+    """Create the folder for a new replica, or use the folder of an unfinished copy.
 
     If the owner's record has a replica in the area, an existing folder named after the dataset is this replica.
     With `is_known` the account's folder must exist already.
@@ -347,7 +350,7 @@ def convert_storage_script_errors(area: StorageAreaForAccount) -> Iterator[None]
             f" expected one area in each place. If the area was renamed to {area.name}, run:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
-        # if an area was not reached, is not mounted or did not answer, the state of its replicas is unknown
+        # if an area was not reached, not mounted or silent, the state of its replicas is unknown
         is_away = error.status in (None, UNMOUNTED, remote_stage_folder.MISSING) or isinstance(error, HostNotReached)
         unusable = StorageAreaUnreachable if is_away or (error.status or 0) < 0 else StorageAreaUnusable
         raise unusable(explanations.get(error.status or 0) or error.failure_in_words) from error

@@ -1,9 +1,10 @@
 """Carries the input files of a campaign's tasks to a cluster, as the owner; gridbridge-as-user runs this program.
 
 Usage: python3 -m gridbridge.rebalance.replicas.task_input_carrier CAMPAIGN CLUSTER [TASKS [AT_CLUSTER]]. Predecessors'
-outputs that the tasks AT_CLUSTER read are at the cluster, and perhaps not at home yet. Without TASKS it removes the
-campaign's files that no other campaign of the owner needs. It prints one line of JSON. Exit status: 0 done;
-2 error, on standard error; 75 another such process of the owner runs for the cluster, or the campaign has ended.
+outputs that the tasks AT_CLUSTER read are at the cluster, and perhaps not at home yet. Without TASKS the program
+removes the campaign's files that no other campaign of the owner needs. The program prints one line of JSON. Exit
+status: 0 done; 2 error, on standard error; 75 another such process of the owner runs for the cluster, or the campaign
+has ended.
 """
 
 import json
@@ -39,7 +40,7 @@ from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
 DONE, WRONG = 0, 2
 LOOK_S = 5.0  # pause between two checks whether the campaign has ended
-NEXT_TASKS = 200  # so many tasks after an array's first task show what the campaign's next tasks lack at the cluster
+NEXT_TASKS = 200  # this many tasks after an array show what the campaign's next tasks lack at the cluster
 
 
 def run_task_input_carrier() -> int:
@@ -71,14 +72,14 @@ def run_task_input_carrier() -> int:
 
 
 def next_tasks_after(tasks: Set[int]) -> tuple[int, ...]:
-    """Return the next tasks that are not in an array; an array whose tasks share files may have the last task."""
+    """Return the next tasks that are in no array yet; an array of tasks that share files may have the last task."""
     return tuple(islice((task for task in count(min(tasks) + 1) if task not in tasks), NEXT_TASKS))
 
 
 def _carry_inputs_of_tasks(
     store: CarriedInputFolder, policy: Policy, campaign: int, cluster: str, tasks: str, at_cluster: str = ""
 ) -> dict[str, object] | None:
-    """Carry the inputs of tasks, and return the answer for the runner; None: some are not at home yet."""
+    """Carry the inputs of tasks, and return the answer for the runner, or None if some inputs are not at home yet."""
     numbers = {task for task, _ in parse_attempt_ranges(tasks)}
     here = {task for task, _ in parse_attempt_ranges(at_cluster)} if at_cluster else set[int]()
     after = next_tasks_after(numbers)
@@ -133,9 +134,9 @@ OutputFinder = Callable[[Set[str]], Mapping[str, str]]  # paths at home -> {path
 def copy_outputs_of_predecessors(
     store: CarriedInputFolder, inputs: Iterable[Iterable[TaskInputFile]], find_outputs: OutputFinder
 ) -> bool:
-    """Copy outputs of predecessors inside the cluster, whatever is at home; say whether all have been copied.
+    """Copy outputs of predecessors inside the cluster, even if they are at home; say whether all were copied.
 
-    An output inside a folder, or one that was removed, comes from home later.
+    Outputs inside folders, and removed outputs, are carried from home later.
     """
     files = {file.digest: file for of_task in inputs for file in of_task if file.is_made_by_predecessor}
     present = {copy.digest for copy in store.list_files(files)} if files else set[str]()
@@ -180,7 +181,7 @@ def carry_missing_inputs(
 def _carry_files(
     store: CarriedInputFolder, needed: Set[str], absent: dict[str, TaskInputFile], at_cluster: Mapping[str, str]
 ) -> dict[str, str]:
-    """Copy files into the open folder under the names of `absent`; return the reason for each changed file."""
+    """Copy files into the open folder, under the names in `absent`; return the reason for each changed file."""
     copied = {file.digest: file for file in absent.values()}
     of_others = {file.digest for file in store.list_files(copied)} - absent.keys()
     lacking = {digest: file for digest, file in copied.items() if digest not in of_others}
@@ -194,7 +195,7 @@ def _carry_files(
     except StorageAreaUnreachable:
         raise
     except StorageAreaUnusable:
-        # a disk quota may be used up; its free space can't be measured
+        # a disk quota may be used up, whose free space can't be measured
         remove_unneeded_files(store, needed | copied.keys())
         raise
     store.rename_files({name: file.digest for name, file in absent.items() if file.digest not in changed}, of_others)
@@ -229,7 +230,7 @@ def mean_missing_input_bytes(
 ) -> float:
     """Return the bytes of files that are not at the cluster, divided by the number of tasks; 0 without tasks.
 
-    A predecessor's output at the cluster is copied there, and so not carried.
+    A predecessor's output at the cluster does not count, because it is copied inside the cluster.
     """
     files = {file.digest: file for of_task in inputs for file in of_task}
     present = {file.digest for file in store.list_files(files)}
