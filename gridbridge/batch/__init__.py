@@ -40,7 +40,7 @@ def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
-    """Load the module if its batch system's delete command says whether the job was still waiting."""
+    """Load the recalling module if the batch system's delete command says whether a job still waited; else None."""
     submit = _import_submit_module(cluster)
     return submit if hasattr(submit, "delete_waiting_job") else None
 

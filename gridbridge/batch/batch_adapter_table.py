@@ -183,7 +183,8 @@ class RefusedJobMarker(Protocol[Where]):
     ) -> bool:
         """Keep a refused job at home as the first of `variants` that a local queue could run.
 
-        Returns False, and leaves the job unchanged, if there is none. `own` is the job's present request.
+        If no local queue could run any variant, returns False and leaves the job unchanged. `own` is the job's present
+        request.
         """
 
 
@@ -306,7 +307,7 @@ def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
 
 
 def demand_reader_of_outputs(has_output: Callable[[str], bool]) -> "optional.ClusterDemandReader[Away]":
-    """Return the reader whose first file is there; by default the first reader of the table."""
+    """Return the reader whose first output file exists, as `has_output` says; by default the first reader."""
     readers = [adapter.reads_demand for adapter in ADAPTERS.values() if adapter.reads_demand]
     return next((reader for reader in reversed(readers) if has_output(reader.OUTPUT_FILES[0])), readers[0])
 

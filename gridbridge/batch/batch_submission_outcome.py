@@ -27,7 +27,7 @@ class JobSubmissionResult:
 
 
 def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
-    """Return the outcome of a failed submission; raise SshLoginRefused again for the caller to count.
+    """Return the outcome of a failed submission; raise SshLoginRefused again, so that the caller counts it.
 
     The job may exist, unless the program is missing (status 127) or the host is unreachable.
     """

@@ -31,8 +31,10 @@ class CampaignArrayScriptTask:
         self.parameters = parameters  # the first parameter is the task's name
         self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
         self.inputs: tuple[TaskInputFile, ...] = ()
-        self.outputs: tuple[str, ...] = ()  # paths in the task's folder; empty: the outputs of all tasks
-        self.checkpoints: tuple[str, ...] = ()  # paths in the task's folder; empty: the files of all tasks
+        # paths of outputs in the task's folder; empty: the outputs that the JDL declares for all tasks
+        self.outputs: tuple[str, ...] = ()
+        # paths of checkpoint files in the task's folder; empty: the files that the JDL declares for all tasks
+        self.checkpoints: tuple[str, ...] = ()
         self.label = ""  # a prologue or epilogue has this name instead of a number; empty: an ordinary task
 
 
@@ -41,7 +43,7 @@ def write_campaign_array_script(
 ) -> bytes:
     """Write an array's script; each KEY of `settings` becomes a shell variable gb_KEY of all tasks.
 
-    With `group_tasks` above 1 each job runs so many tasks, one after another.
+    Each job runs `group_tasks` tasks, one after another.
     """
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
     groups = split_into_groups(tasks, group_tasks)
@@ -66,7 +68,7 @@ def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
 
 
 def _shell_case_of_group(index: int, tasks: "Sequence[CampaignArrayScriptTask]") -> str:
-    """Define gb_tasks, which runs a job's tasks; repeated tasks come first, when most of the walltime is left."""
+    """Define the sh function gb_tasks, which runs a job's tasks; retried tasks come first, and so have most time."""
     lines = (
         f"gb_inputs=; {_assignments_of_task(task)}; next_task {_words_of_task(task)} || return\n"
         for task in sorted(tasks, key=lambda task: -task.attempt)

@@ -106,7 +106,7 @@ class ExecutionHostMembership(Protocol):
 
 class HostMembershipMaker(Protocol[Where]):
     def make_host_membership(self, settings: MachineBootstrapSection, where: Where, /) -> ExecutionHostMembership:
-        """Return what adds hosts to a cluster; only new machines need `settings`."""
+        """Return the object that adds hosts to a cluster; only new machines need `settings`."""
 
 
 class LocalTaskRestartGuard(Protocol[Where]):

@@ -32,7 +32,7 @@ def choose_sudo_or_direct_user_call(policy: Policy) -> None:
 
 
 def call_under_master_term(term_words: Callable[[], tuple[str, ...]]) -> None:
-    """Begin each later call of gridbridge-as-user with these words; the function raises MasterDeposed."""
+    """Begin each later call of gridbridge-as-user with the words of `term_words`, which raises MasterDeposed."""
     global _term_words
     _term_words = term_words
 

@@ -59,7 +59,7 @@ def _foreign_key_problems(area: section_parsing.Table, kind: StorageAreaKind) ->
 
 
 def _is_missing(key: str, area: section_parsing.Table) -> bool:
-    """Say whether a key is missing, and is not the nearest key to a misspelt key, which another message names."""
+    """Say whether a key is missing, unless another message already names it as the correction of a misspelt key."""
     names = [field.name for field in fields(StorageAreaSection)]
     misspelt = (name for name in area if name not in names)
     return key not in area and all(get_close_matches(name, names, 1) != [key] for name in misspelt)
@@ -71,7 +71,7 @@ def _store_problems(area: section_parsing.Table) -> Iterator[str]:
 
 
 def _duplicate_problems(area: section_parsing.Table, name: str, owners: dict[tuple[str, str], str]) -> Iterator[str]:
-    """Find folders and stores of two storage areas; `owners` has the areas of earlier folders and stores."""
+    """Find folders and stores that two storage areas share; `owners` maps earlier folders and stores to their areas."""
     shared = section_parsing.subtable_or_empty(area, "clusters")
     pairs: section_parsing.Table = shared or {str(area.get("cluster")): area.get("path")}
     key, noun = "clusters" if shared else "path", "folder"

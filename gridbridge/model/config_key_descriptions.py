@@ -96,7 +96,7 @@ def setting(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
-    """Define a key of gridbridge.toml as a dataclass field; `inherits` tells an empty key's value."""
+    """Define a key of gridbridge.toml as a dataclass field; `inherits` says which value an empty key gets."""
     metadata = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=metadata)

@@ -72,7 +72,7 @@ ELSEWHERE = "run this on the transfer host, where the service is"
 
 @light_dataclass(kw_only=True, frozen=True)
 class FixedPaths:
-    """Paths that a program passes on: a test's paths are other ones, and some are options of commands."""
+    """Paths that programs pass on, because tests use other paths, and options of commands set some paths."""
 
     configuration: str = CONFIG
     published: str = PUBLISHED

@@ -53,7 +53,7 @@ class JobRequest:
     owner: str = ""
     hard: Pairs = ()
     soft: Pairs = ()
-    either: tuple[Pairs, ...] = ()  # the job needs one of each tuple
+    either: tuple[Pairs, ...] = ()  # the job needs one alternative of each tuple
     context: Pairs = ()
     variables: frozenset[str] = frozenset()  # names of the environment variables that the owner set
     queues: str = ""

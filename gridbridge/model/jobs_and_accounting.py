@@ -85,7 +85,7 @@ class JobEnd:
     wallclock_s: float | None = None
     max_rss_kb: float | None = None  # largest resident set of a process
     max_vmem_kb: float | None = None  # largest virtual memory of all processes together
-    written_kb: float | None = None  # written to filesystems
+    written_kb: float | None = None  # kB written to filesystems by the job
 
     @property
     def is_end_unknown(self) -> bool:

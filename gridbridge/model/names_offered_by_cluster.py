@@ -80,7 +80,7 @@ class NonForwardingQueues:
     def restrict_targets(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        Empty `targets` mean any queue. If none of them is in `queues`, `targets` is returned as it is.
+        Empty `targets` mean any queue. If no target is in `queues`, `targets` is returned unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names

@@ -1,4 +1,4 @@
-"""Contents of the JSON files published for all users, and reports; they show nothing qstat hides."""
+"""The contents of the JSON files that are published for all users, and reports; both show nothing that qstat hides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

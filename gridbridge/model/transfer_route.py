@@ -52,7 +52,7 @@ class ClusterAccessSettings:
 
     @property
     def has_own_accounts(self) -> bool:
-        """Whether a person's account at the cluster may have another name than here."""
+        """Whether a person's account at the cluster may have another name than on this host."""
         return self.login is not None
 
     def account_of_user(self, person: str) -> str:
@@ -80,7 +80,6 @@ class GridEngineCellAccessSettings(ClusterAccessSettings):
     )
 
     def command_environment(self) -> dict[str, str]:
-        """Return the environment of Grid Engine's commands, without the caller's variables."""
         return BARE | {
             "SGE_ROOT": self.root,
             "SGE_CELL": self.cell,
@@ -122,11 +121,9 @@ class OarServerAccessSettings(ClusterAccessSettings):
 
     @property
     def has_own_accounts(self) -> bool:
-        """Whether a person's account at the cluster may have another name than here."""
         return bool(self.api) or super().has_own_accounts
 
     def account_of_user(self, person: str) -> str:
-        """Return the account at the cluster for which this access was made, or `person` itself."""
         return self.api_account or super().account_of_user(person)
 
 

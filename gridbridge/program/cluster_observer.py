@@ -101,7 +101,7 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._query_cluster, job_ids(), sent(self.cluster))
 
     def take_query_result(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query once; then None until the next result."""
+        """Return the result of a finished query; each result is returned only once, otherwise None."""
         if self._asked is None or not self._asked.done():
             return None
         try:

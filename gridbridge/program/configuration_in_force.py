@@ -219,7 +219,8 @@ def sha256_of_file(raw: bytes) -> str:
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
     """Return a valid configuration and the error of gridbridge.toml ('' if valid); ConfigError if none.
 
-    Instead of an invalid file, users' commands use the service's. Root never does: account gridbridge may write it.
+    If the file is invalid, users' commands use the service's configuration. Root never does, because account gridbridge
+    may write that file.
     """
     try:
         return configuration_file.load_configuration(path), ""

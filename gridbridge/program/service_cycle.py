@@ -58,7 +58,7 @@ class StopSignals(Protocol):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the program is to end."""
+        """Whether the program must end."""
 
     def wait_for_signal(self, limit_s: float, /) -> bool:
         """Wait at most `limit_s` seconds; say whether the pause between two cycles ends."""
@@ -73,7 +73,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         """Open a context for one cycle; raise GridbridgeError if the whole cycle failed."""
 
     def should_start_cycle_early(self) -> bool:
-        """Say, during a pause, whether the next cycle is to start at once."""
+        """Say, during a pause, whether the next cycle must start at once."""
 
     def recover(self) -> None:
         """Load the stored state again after a failed cycle; raise GridbridgeError if loading fails."""
@@ -171,14 +171,14 @@ def _release_files_after_failed_cycle(daemon: CycleDaemon[Seen, Plan], error: Ex
 
 
 class EarlyCycleStartCheck:
-    """Asks during a pause whether the next cycle is to start at once; keeps the last error."""
+    """Asks during a pause whether the next cycle must start at once; keeps the last error."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
     def should_end_pause(self) -> bool:
-        """Return whether the next cycle is to start at once; False after a failure."""
+        """Return whether the next cycle must start at once; False after a failure."""
         try:
             return not self.trouble and self._daemon.should_start_cycle_early()
         except FAILURES as error:

@@ -119,7 +119,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked = subject, future
 
     def take_query_result(self) -> tuple[Subject, Told] | None:
-        """Return subject and result of a finished query once; then None until the next result."""
+        """Return subject and result of a finished query; each result is returned only once, otherwise None."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None

@@ -1,7 +1,7 @@
 """Reads lines that other programs append to a file, in spite of rotation and truncation.
 
-A checksum of the last bytes read finds the place to continue, whatever the file's name is. A rotated file is
-read to its end before the new file.
+The place to continue is found by a checksum of the last bytes read, whatever the file's name is. A rotated file is read
+to its end before the new file.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Reads JSON documents that people may write or change, with a line for each wrong value: key, value, what is right."""
+"""Reads JSON documents that people may write or change; each wrong value is reported with its key and what is right."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from gridbridge.errors import ParseError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-MOST_MISTAKES = 20  # limit of a message
+MOST_MISTAKES = 20  # largest number of mistakes in a message
 COLLECTIONS: tuple[Any, ...] = (tuple, frozenset, Mapping)
 
 Value = TypeVar("Value")

@@ -60,7 +60,7 @@ _program_answerer: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Take results of programs that get no input from `answerer`, without running them; None ends this."""
+    """Let `answerer` return results in place of running programs that get no input; None ends this."""
     global _program_answerer
     _program_answerer = answerer
 

@@ -72,10 +72,10 @@ def rsync_files_to_host(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    """Copy local files into a remote folder; return False if the job was deleted meanwhile.
+    """Copy local files into a remote folder; return False if the job was deleted in the meantime.
 
     Of an absolute name, the folders after its first `/./` are kept in the remote folder. Symlinks become copies of
-    their targets, if any. Raises CommandFailed if a file did not arrive. Without a login `target` is local.
+    their targets, if any. Raises CommandFailed if a file did not arrive. Without a login, `target` is a local folder.
     """
     options = ("--copy-links", *LISTED)
     return _copy_with_rsync(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)

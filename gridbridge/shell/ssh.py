@@ -274,8 +274,9 @@ def run_by_callers_ssh(
 ) -> int:
     """Run a program at HOST or HOST:PORT by the caller's ssh client and files; return its exit status.
 
-    `stdin` None means the caller's standard input; output goes to descriptor `out`. Returns UNREACHED if ssh read
-    no byte of `stdin`: nothing ran. Without `stdin` a failed connection returns 255, as a program may.
+    `stdin` None means the caller's standard input; output goes to descriptor `out`. Returns UNREACHED if ssh read no
+    byte of `stdin`: nothing ran. Without `stdin`, a failed connection returns 255, which may also be the program's
+    status.
     """
     host, _, port = address.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)

@@ -51,7 +51,7 @@ class MasterLeaseRows:
         return CampaignMasterLease(program=program, folders={})
 
     def take_lease(self, lease: CampaignMasterLease, host: str, lease_s: float) -> int:
-        """Take the lease as it was read; return the new term, 0 if another process was faster or renewed the lease."""
+        """Take the lease as it was read; return the new term, or 0 if another process took or renewed the lease."""
         term, of = lease.term + 1, (LEASES.c.program == lease.program, LEASES.c.term == lease.term)
         with self._database.transaction():
             if not lease.term:
@@ -66,7 +66,7 @@ class MasterLeaseRows:
         return term
 
     def end_sessions_of_term(self, program: MasterProgram, term: int) -> None:
-        """End the sessions of a master whose lease has expired: one of them may block the change of the lease."""
+        """End the sessions of a master whose lease has expired, because a session may block the change of the lease."""
         if self._database.dialect == "postgresql":
             self._database.rows(SESSIONS_OF_TERM, name=session_name(program, term))
 

@@ -68,7 +68,7 @@ _DECISION = select(
 class DecisionJournal:
     def __init__(self, database: StateFile) -> None:
         self._database = database
-        self._new_bytes = 0  # stored since the last deletion
+        self._new_bytes = 0  # bytes stored since the last deletion
 
     def store_decision(self, entry: DecisionJournalEntry) -> None:
         """Store a decision in the journal; raise StateError if the disk is full.

@@ -46,7 +46,7 @@ class StarterMessageInbox:
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return new messages: each uid's first, then each uid's second, and so on up to 200 of a uid.
 
-        A call looks at up to 20,000 names, and the next call continues there. The files stay until
+        A call looks at up to 20,000 names, and the next call continues with the following names. The files stay until
         `remove_stored_message`. Raises StateError only if the folder can't be listed.
         """
         spool_files = self._list_spool_files()

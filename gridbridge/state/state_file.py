@@ -1,8 +1,8 @@
 """The open state file: its transactions, queries and changes. Only the service account opens the file.
 
-No WAL file: before SQLite 3.51.3 two processes that write at once can corrupt it (sqlite.org/wal.html). The
-rollback journal is not deleted, because after a power cut a deleted one can reappear and undo the last commit
-(pragma synchronous, EXTRA).
+No WAL file: before SQLite 3.51.3 two processes that write at once can corrupt it (sqlite.org/wal.html). The rollback
+journal is not deleted, because after a power cut a deleted journal can reappear and undo the last commit (pragma
+synchronous, EXTRA).
 """
 
 import os
@@ -31,14 +31,15 @@ PORTION = 5000  # a change has at most this many rows; 5000 rows take a tenth of
 class StateFile:
     """The open state file, for use in one thread.
 
-    A call is a transaction, unless `transaction()` groups calls. A failed one is rolled back and raises StateError.
+    Each call is a transaction, unless `transaction()` groups calls. A failed transaction is rolled back, and raises
+    StateError.
     """
 
     def __init__(self, engine: sa.Engine, name: str, require_lead: RequireLead | None = None) -> None:
         self._engine = engine
         self._name = name
         self._require_lead = require_lead
-        self._is_lead_checked = False  # in the present transaction
+        self._is_lead_checked = False  # whether `require_lead` was called in the present transaction
         self._connection: sa.Connection | None = None
         self._group: ExitStack | None = None
         self._failed = False
@@ -112,7 +113,7 @@ class StateFile:
         return _insert_statement_of_dialect(self.dialect == "sqlite", table).on_conflict_do_nothing()
 
     def limit_lock_waits(self, limit_ms: int) -> None:
-        """Let later statements of this transaction wait at most so long for rows that another transaction has locked.
+        """Let later statements of this transaction wait at most this long for rows that another transaction has locked.
 
         For SQLite this has no effect, because a transaction locks the whole file when it begins.
         """

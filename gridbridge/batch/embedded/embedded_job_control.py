@@ -172,7 +172,7 @@ class EmbeddedJobWalltimeAndPreemptionEnforcer:
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt the newest running tasks, as many as the next waiting job needs; none if all are too few.
+    """Preempt the newest running tasks, as many as the next waiting job needs; none if all together are too few.
 
     A task gets an announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """

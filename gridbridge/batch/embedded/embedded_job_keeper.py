@@ -1,6 +1,6 @@
 """The keeper process of an embedded cluster: starts and supervises waiting jobs, one at a time.
 
-There is no scheduler: commands after which a job could start, and keepers that started a job, start another
+There is no scheduler. A command after which a job could start, and a keeper that has started a job, starts another
 keeper. A keeper ends when no job can start.
 """
 
@@ -141,7 +141,8 @@ def _await_job_end(
 ) -> None:
     """Wait until a job's first process has ended, without reaping the process.
 
-    Meanwhile a transfer queue's load sensor runs: it starts a missing poller, which reports the remote job's end.
+    Meanwhile the load sensor of a transfer queue runs. It starts a missing poller, because the poller reports the
+    remote job's end.
     """
     wait_s = LOAD_REPORT_S if job.at else limits.seconds_until_kill_check
     end = os.pidfd_open(child.pid)
@@ -168,7 +169,8 @@ def _account_or_requeue_job(database: EmbeddedJobStore, job: EmbeddedJob, end: E
     database.requeue_job(
         job, embedded_job_start.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_embedded_job_folder(database.folder, job.id)  # before the unlock, after which another keeper may run it
+    # removed before the unlock, because another keeper may run the job after the unlock
+    remove_embedded_job_folder(database.folder, job.id)
     database.keepers.unlock_job(job.id)
     return False
 

@@ -29,7 +29,7 @@ def set_home_start_guard(folder: EmbeddedClusterAccessSettings, local: TransferA
 
 
 def query_job_requests(folder: EmbeddedClusterAccessSettings, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return no requests: an embedded cluster's job list already shows all guards."""
+    """Return no requests, because an embedded cluster's job list already shows all guards."""
     return {}
 
 

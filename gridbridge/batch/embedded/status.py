@@ -38,7 +38,6 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot with the jobs in `job_ids`, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _run_embedded_program_for_output(folder, "list")
     took_s = time.monotonic() - began

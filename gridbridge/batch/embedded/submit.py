@@ -31,7 +31,6 @@ ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmi
 
 
 def submit_held_job(folder: EmbeddedClusterAccessSettings, spec: JobSpec) -> JobSubmissionResult:
-    """Submit a held job; failures are returned, never raised."""
     if reason := embedded_program_calls.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     argv = embedded_program_calls.submit_held_job_argv(folder, spec)
@@ -53,12 +52,10 @@ def _parse_submit_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def find_held_job(folder: EmbeddedClusterAccessSettings, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array that has a given name; empty if there is no such job."""
     return next(iter(_find_jobs_by_name(folder, transfer, owner)), "")
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccessSettings, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays with the submission name `transfer`, except `array` itself."""
     return [job for job in _find_jobs_by_name(folder, transfer, owner) if job != array]
 
 
@@ -69,7 +66,6 @@ def _find_jobs_by_name(folder: EmbeddedClusterAccessSettings, name: str, owner: 
 
 
 def query_owner_and_account(folder: EmbeddedClusterAccessSettings, job: str) -> tuple[str, str]:
-    """Return a job's owner and account string; both are empty if the job neither waits nor runs."""
     jobs = _query_embedded_jobs(folder, f"--job={job}")
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
@@ -85,7 +81,6 @@ def query_live_indices(folder: EmbeddedClusterAccessSettings, arrays: dict[str, 
 
 
 def query_job_state(folder: EmbeddedClusterAccessSettings, job: str) -> "JobState":
-    """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.job_and_queue_states import UNSEEN, JobState  # most transfers need no JobState
 
     jobs = _query_embedded_jobs(folder, f"--job={job}")
@@ -102,12 +97,10 @@ def release_arrays(folder: EmbeddedClusterAccessSettings, arrays: tuple[str, ...
 
 
 def delete_array(folder: EmbeddedClusterAccessSettings, array: str) -> None:
-    """Delete all tasks of an array; a missing array is no error."""
     _run_verb_ignoring_missing_job(folder, "delete-array", array)
 
 
 def delete_array_tasks(folder: EmbeddedClusterAccessSettings, array: str, _name: str, indices: str) -> None:
-    """Delete the array tasks with the given indices; missing tasks are no error."""
     _run_verb_ignoring_missing_job(folder, "delete-array", array, f"--places={indices}")
 
 
@@ -155,17 +148,14 @@ def restore_start_time(folder: EmbeddedClusterAccessSettings, job: str) -> None:
 
 
 def suspend_or_hold_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
-    """Suspend a running job, or hold a waiting job; a missing job is no error."""
     _run_verb_ignoring_missing_job(folder, "suspend", job)
 
 
 def resume_or_release_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
-    """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     _run_verb_ignoring_missing_job(folder, "resume", job)
 
 
 def delete_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
-    """Delete a job; a missing job is no error."""
     _run_verb_ignoring_missing_job(folder, "delete", job)
 
 

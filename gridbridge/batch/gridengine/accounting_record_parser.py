@@ -37,7 +37,8 @@ NONE = "NONE"
 JSON = b"{"
 OF_OBJECTS = (JSON, b"#", b"--")  # how a record, a comment and grep's separator line begin
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
-BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):(?P<maxvmem>{NUMBER})"  # iow, pe_taskid, maxvmem, behind the category
+# the fields iow, pe_taskid and maxvmem, which follow the category
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):(?P<maxvmem>{NUMBER})"
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
 UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):(?P<maxvmem>{NUMBER}):\d+:\d+(?::[^:]*){{6,}}$")
@@ -113,7 +114,8 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
 def _match_last_accounting_fields(fields: list[str]) -> re.Match[str] | None:
     """Match the last fields of an accounting line with the known formats.
 
-    Univa's format goes first for times in milliseconds: its last field, a command, may look like another format.
+    For times in milliseconds, Univa's format is tried first, because its last field (a command) may look like another
+    format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -145,7 +147,7 @@ def _accounting_lines_containing(data: bytes, needle: bytes) -> Iterator[tuple[i
 
 
 def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
-    """Return a record's job end (sge_status(5)); unknown without usage, or if failed without a signal."""
+    """Return a record's job end (sge_status(5)); unknown if usage is missing, or for a failure without a signal."""
     end = JobEnd(
         host=record.host,
         user_s=record.user_s,
@@ -266,7 +268,7 @@ def _accounting_record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAcc
 
 
 def _maxvmem(fields: dict[str, str]) -> str:
-    """Return the amount, which a truncated record lacks; Open Cluster Scheduler may print none."""
+    """Return the amount; a truncated record raises KeyError, but Open Cluster Scheduler may print no amount."""
     return fields.get("maxvmem", "") if "deleted_by" in fields else fields["maxvmem"]
 
 

@@ -1,6 +1,7 @@
 """Reads waiting jobs, running tasks and free consumables from `qstat -F ... -r -u '*' -xml`.
 
-A consumable is of a host (`hc`), the cell (`gc`) or a queue (`qc`: only for tasks in the queue) (qstat(1) -F).
+A consumable belongs to a host (`hc`), to the cell (`gc`), or to a queue and only to tasks in this queue (`qc`), see
+qstat(1), -F.
 """
 
 import fnmatch

@@ -130,7 +130,7 @@ def set_queue_slots(cell: GridEngineCellAccessSettings, host: str, queue: str, s
 
 
 def place_host_last_in_queues(cell: GridEngineCellAccessSettings, host: str, queues: Iterable[str]) -> None:
-    """Give a host without seq_no a high one, so that jobs use it last (queue_sort_method seqno)."""
+    """Give a host without its own seq_no a high seq_no, so that jobs use the host last (queue_sort_method seqno)."""
     numbers = {
         settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
         for settings in query_all_queue_settings(cell)
@@ -148,7 +148,8 @@ def place_host_last_in_queues(cell: GridEngineCellAccessSettings, host: str, que
 def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
     """Return a seq_no that makes a host the last host of a queue; None if no seq_no is left.
 
-    It is below later queues' numbers, or jobs would use those queues first. The last hosts may share one.
+    The seq_no is below the numbers of later queues; otherwise jobs would use those queues first. Several last hosts may
+    share a seq_no.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -167,7 +168,7 @@ def disable_host_queues(cell: GridEngineCellAccessSettings, host: str) -> None:
 def enable_host_queues(
     cell: GridEngineCellAccessSettings, host: str, closed: frozenset[str] = NO_QUEUES
 ) -> tuple[str, ...]:
-    """Enable a host's queue instances except in `closed` queues; return the `closed` ones still disabled.
+    """Enable a host's queue instances except in `closed` queues; return the queues in `closed` that are still disabled.
 
     Suspended best-effort instances are resumed first. Raises CommandFailed if an instance stays disabled.
     """

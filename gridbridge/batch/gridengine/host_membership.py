@@ -169,7 +169,7 @@ class GridEngineHostMembership:
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_unused_address(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
-        """Raise NewMachineAddressInUse if a living host has the address: the bootstrap would run there."""
+        """Raise NewMachineAddressInUse if a living host has the address: the bootstrap would run on that host."""
         other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]

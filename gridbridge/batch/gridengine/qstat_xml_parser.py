@@ -157,8 +157,9 @@ def parse_cluster_snapshot(
 ) -> ClusterSnapshot:
     """Parse `qstat -F ... -u '*' -xml` into a snapshot; raise ParseError if incomplete.
 
-    Slots of transfer queues are not free; best-effort slots are counted apart. `uncounted` jobs are not pending.
-    `zone` is qstat's time zone, by default this system's. If a ~/.sge_qstat cancels -F, there are no queues.
+    Slots of transfer queues do not count as free, and best-effort slots are counted separately. Jobs in `uncounted` do
+    not count as pending. `zone` is qstat's time zone, by default this system's. If a ~/.sge_qstat cancels -F, there are
+    no queues.
     """
     queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[ClusterJobListRow, ...]]()
     tasks_in_state = Counter[str]()

@@ -77,7 +77,7 @@ def show_job_detail_argv(cell: GridEngineCellAccessSettings, job: str) -> Argv:
 def list_jobs_argv(cell: GridEngineCellAccessSettings, *options: str) -> Argv:
     """Build the qstat command that lists jobs in all states, by default the caller's jobs.
 
-    All waiting tasks of an array are one entry; each running task has its own.
+    All waiting tasks of an array are one entry; each running task has its own entry.
     """
     return (f"{cell.binaries}/qstat", *EVERY_STATE, *options)
 

@@ -73,7 +73,8 @@ def query_cluster_snapshot(
 def query_job_end(cell: GridEngineCellAccessSettings, job_id: int, account: str) -> JobEnd | None:
     """Return how the job with this id and account string ended; None if unknown.
 
-    Raises ConflictingRemoteJobEnds for contradicting records. A parallel job's own record follows its parts'.
+    Raises ConflictingRemoteJobEnds for contradicting records. The record of a whole parallel job comes after the
+    records of its parts.
     """
     ours = [record for record in query_accounting_records(cell, job_id) if record.account == account]
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours

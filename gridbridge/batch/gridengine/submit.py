@@ -1,6 +1,6 @@
 """Submits and controls the jobs of a Grid Engine cell.
 
-Most errors of qsub have one exit status, so its message is parsed (measured: 8.1.9; sources: 6.2u5, OCS 9.2).
+qsub has the same exit status for most errors, so qsub's message is parsed (measured: 8.1.9; sources: 6.2u5, OCS 9.2).
 """
 
 from gridbridge.batch.batch_submission_outcome import (
@@ -133,7 +133,6 @@ def _find_jobs_by_submission_name(cell: GridEngineCellAccessSettings, transfer: 
 
 
 def query_owner_and_account(cell: GridEngineCellAccessSettings, job: str) -> tuple[str, str]:
-    """Return a job's owner and account string; both are empty if the job does not exist."""
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
@@ -242,12 +241,10 @@ def release_arrays(cell: GridEngineCellAccessSettings, arrays: tuple[str, ...], 
 
 
 def delete_array(cell: GridEngineCellAccessSettings, array: str) -> None:
-    """Delete all tasks of an array; a missing array is no error."""
     _run_client_or_raise(cell, "qdel", array, gone_is_fine=True)
 
 
 def delete_array_tasks(cell: GridEngineCellAccessSettings, array: str, _name: str, indices: str) -> None:
-    """Delete the array tasks with the given indices; missing tasks are no error."""
     _run_client_or_raise(cell, "qdel", array, "-t", indices, gone_is_fine=True)
 
 
@@ -275,12 +272,10 @@ def alter_job(cell: GridEngineCellAccessSettings, job: str, options: Argv) -> No
 
 
 def delete_job(cell: GridEngineCellAccessSettings, job: str) -> None:
-    """Delete a job; a missing job is no error."""
     _run_client_or_raise(cell, "qdel", job, gone_is_fine=True)
 
 
 def delete_waiting_job(cell: GridEngineCellAccessSettings, job: str) -> bool | None:
-    """Delete a job; return whether the job was waiting, or None if the job does not exist."""
     answer = run_client(cell, (f"{cell.binaries}/qdel", job))
     words = answer.stdout + answer.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
@@ -338,7 +333,6 @@ def load_refused_job_marker() -> "ModuleType":
 
 
 def query_queue_limit(cell: GridEngineCellAccessSettings, queue: str, name: str, host: str) -> str:
-    """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
     lines = run_client(cell, (f"{cell.binaries}/qconf", "-sq", queue)).require_success().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")

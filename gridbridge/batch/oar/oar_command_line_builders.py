@@ -1,6 +1,7 @@
 """Builds the command lines of OAR's programs (oarsub(1), oardel(1), oarstat(1), ...).
 
-They retry for ever without a database and, being setuid, can't be killed; so an alarm(2) ends each program.
+Without a database, OAR's programs retry for ever. They can't be killed, because they are setuid, so an alarm(2) ends
+each program.
 """
 
 from gridbridge.model.job_request import (
@@ -48,7 +49,8 @@ def submit_held_job_argv(server: OarServerAccessSettings, spec: JobSpec, size: i
 def oarsub_argv(server: OarServerAccessSettings, spec: JobSpec) -> Argv:
     """Build the command line of oarsub.
 
-    OAR pastes name and directory unquoted into Perl and SQL: the name is a transfer's, the script does the cd.
+    OAR pastes a job's name and directory unquoted into Perl and SQL. So the name is that of a transfer, and the script
+    itself changes the directory.
     """
     request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
     needs: Argv = ("-l", oarsub_resource_option(request, spec.slots))

@@ -213,7 +213,7 @@ class OarStatus(NamedTuple):
 
 
 def parse_oar_status(answer: bytes) -> OarStatus:
-    """Parse the answer to oar_status_query_argv; a job in both lists counts as in the second."""
+    """Parse the answer to oar_status_query_argv; if a job is in both lists, the second list counts."""
     nodes, waiting, active, counted = split_combined_oar_answer(answer, PARTS_OF_STATUS)
     by_id = {int(job.id): job for job in parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)}
     lines = tuple(parse_oarstat_lines(counted))

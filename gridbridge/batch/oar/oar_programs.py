@@ -24,7 +24,7 @@ if TYPE_CHECKING:
             """Return why this way to the server can't submit a job; empty if it can."""
 
         def submit_held_job(self, spec: JobSpec, content: bytes) -> CompletedProgram:
-            """Submit a held job or array with the file `content` for the job's first process; return oarsub's end."""
+            """Submit a held job or array, with the file `content` for its first process; return how oarsub ended."""
 
         def find_whole_scripts(self, names: Iterable[str]) -> Collection[str]:
             """Return the names of those stored job files that arrived whole."""
@@ -48,25 +48,25 @@ if TYPE_CHECKING:
             """Return all resources with their properties."""
 
         def hold(self, job: str) -> CompletedProgram:
-            """Hold a waiting job; return oarhold's end."""
+            """Hold a waiting job; return how oarhold ended."""
 
         def resume(self, job: str) -> CompletedProgram:
-            """Release a job; return oarresume's end."""
+            """Release a job; return how oarresume ended."""
 
         def resume_arrays(self, arrays: Iterable[str]) -> CompletedProgram:
-            """Release all tasks of arrays; return the end of a failed oarresume, else of the last."""
+            """Release all tasks of arrays; return how oarresume ended: the first failure, or else the last call."""
 
         def signal(self, job: str, name: str) -> CompletedProgram:
-            """Send a signal to a running job's first process; return oardel's end."""
+            """Send a signal to a running job's first process; return how oardel ended."""
 
         def delete(self, job: str) -> CompletedProgram:
-            """Delete a job and its stored file; return oardel's end."""
+            """Delete a job and its stored file; return how oardel ended."""
 
         def delete_array(self, array: str) -> CompletedProgram:
-            """Delete all tasks of an array and the stored file; return oardel's end."""
+            """Delete all tasks of an array and the stored file; return how oardel ended."""
 
         def delete_tasks(self, array: str, indices: Mapping[str, str]) -> CompletedProgram:
-            """Delete tasks of an array, given as {job id: array index}; return oardel's end."""
+            """Delete tasks of an array, given as {job id: array index}; return how oardel ended."""
 
         def query_version(self) -> str:
             """Return OAR's version, for example `OAR 2.5.9`."""
@@ -79,7 +79,7 @@ QUERY_FAILED = b"DBD::"  # oarstat prints this after a failed database query (DB
 
 
 def oar_frontend(server: OarServerAccessSettings) -> "OarFrontend":
-    """Return the way to an OAR server: its REST interface if the access has an address for it, else OAR's programs."""
+    """Return access to an OAR server: by its REST interface if the access has its address, else by OAR's programs."""
     if not server.api:
         return OarPrograms(server)
     from gridbridge.batch.oar.oar_rest_frontend import OarRestFrontend  # programs of a cluster by ssh need no HTTP

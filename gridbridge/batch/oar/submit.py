@@ -88,7 +88,7 @@ def _reason_in_oarsub_output(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccessSettings, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest never released job or array with a name; empty if none.
+    """Return the id of a user's oldest job or array that has a name and was never released; empty if none exists.
 
     A released job keeps its name, because OAR can't rename. A job whose script did not arrive is left out.
     """
@@ -98,7 +98,6 @@ def find_held_job(server: OarServerAccessSettings, transfer: str, owner: str) ->
 
 
 def find_duplicate_arrays(server: OarServerAccessSettings, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
     return [job for job in _find_held_jobs_and_scripts(server, transfer, owner) if job != array]
 
 
@@ -119,7 +118,6 @@ def query_owner_and_account(server: OarServerAccessSettings, job: str) -> tuple[
 
 
 def query_job_state(server: OarServerAccessSettings, job: str) -> "JobState":
-    """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.job_and_queue_states import UNSEEN
 
     oar_job = _query_live_job(server, job)
@@ -140,12 +138,10 @@ def release_arrays(server: OarServerAccessSettings, arrays: tuple[str, ...], _na
 
 
 def delete_array(server: OarServerAccessSettings, array: str) -> None:
-    """Delete all tasks of an array; ended tasks are no error."""
     _require_deletion(oar_frontend(server).delete_array(array))
 
 
 def delete_array_tasks(server: OarServerAccessSettings, array: str, name: str, indices: str) -> None:
-    """Delete the array tasks with the given indices; ended tasks are no error."""
     from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
     ranges = parse_array_index_ranges(indices)
@@ -207,7 +203,6 @@ def release_job(server: OarServerAccessSettings, job: str) -> None:
 
 
 def query_live_indices(server: OarServerAccessSettings, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return each array's waiting and running indices; `arrays` maps ids to required account strings."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _query_live_array_tasks(server, *arrays):
         if arrays.get(job.array) == job.account:
@@ -230,7 +225,6 @@ def suspend_or_hold_job(server: OarServerAccessSettings, job: str) -> None:
 
 
 def resume_or_release_job(server: OarServerAccessSettings, job: str) -> None:
-    """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
         _signal_job(server, job, oar_command_line_builders.RESUME)

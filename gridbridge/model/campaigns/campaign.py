@@ -124,7 +124,8 @@ class CampaignArray:
     intended_at: datetime
     is_repeated: bool = False  # the array was submitted a second time, because the cluster's answer was lost
     copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary attempts
-    is_ordinary: bool = False  # ordinary jobs, although the campaign's other tasks there are best-effort
+    # the array's jobs are ordinary, although the campaign's other tasks at the cluster are best-effort
+    is_ordinary: bool = False
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
     # number of tasks that each job runs, all with the job's array index; the last job may run fewer
     group_tasks: int = 1
@@ -176,7 +177,7 @@ class TaskAttempt:
     is_unwanted: bool = False  # whether the owner cancelled the task during the attempt
     checkpoint_times: CheckpointTimes | None = None  # set only in the cycle that finds the attempt's end
     max_rss_kb: int | None = None  # largest resident set of a process; None: not measured
-    written_kb: int | None = None  # written to filesystems
+    written_kb: int | None = None  # kB written to filesystems
     max_vmem_kb: int | None = None  # virtual memory, set only in the cycle that finds the attempt's end
 
 

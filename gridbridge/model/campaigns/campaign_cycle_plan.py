@@ -85,7 +85,7 @@ class TasksPerFreeSlotInputs:
     fresh: int = 0  # number of waiting tasks that were sent too recently to have started
     others: int = 0  # number of tasks of other campaigns that have waited longer than a start takes
     ended: int = 0  # number of the campaign's started tasks whose end this cycle found
-    is_wiped: bool = False  # whether nikita deletes waiting tasks of the campaign here
+    is_wiped: bool = False  # whether nikita deletes waiting tasks of the campaign at this cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ NO_LIMITS = ClusterArrayLimits()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCapacityForCampaigns:
     free_slots: int  # slots that ordinary tasks can get: free slots and slots of best-effort tasks
-    besteffort_slots: int | None = None  # free slots for best-effort tasks; None: only ordinary jobs here
+    besteffort_slots: int | None = None  # free slots for best-effort tasks; None: the cluster runs only ordinary jobs
     max_slots: int = 0
     law: JobRatioRule = JobRatioRule.MEASURED
     flood_rate: float = 0.0
@@ -144,7 +144,7 @@ class CampaignTaskCountsAtCluster:
     listed: int  # number of running and waiting tasks
     fresh: int = 0
     held: int = 0  # number of waiting tasks that are held, in error or being deleted
-    old: int = 0  # startable tasks for which free slots are no longer kept, after a long wait
+    old: int = 0  # number of startable tasks that have waited so long that no free slots are kept for them
     slots: float = 0.0  # mean number of slots of a running task; 0: unknown
     ordinary: int = 0  # number of tasks of type semi-best-effort that are ordinary jobs
 
@@ -310,7 +310,7 @@ class PlannedCampaignTaskSend:
     tasks: int
     kept_off: tuple[TaskCountByExclusions, ...] = ()
     array_tasks: int = 0  # largest number of tasks in an array at the cluster; 0: the runner's limit
-    ordinary: int = 0  # of tasks of type semi-best-effort, the number that are ordinary jobs
+    ordinary: int = 0  # number of tasks of type semi-best-effort that become ordinary jobs
     checkpoint_s: int = 0  # interval between checkpoints; 0: none, or the JDL gives the interval
     unshared_first: int = 0  # how many tasks that share no input file go before tasks that share files
     group: TaskGroupSize = ALONE

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class MasterProgram(StrEnum):
-    """The programs of which one process leads, though several hosts run them."""
+    """The programs that several hosts may run, of which only one process leads."""
 
     RUNNER = "runner"
     NIKITA = "nikita"
@@ -34,7 +34,7 @@ class CampaignMasterLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFolderMark:
-    """The mark of the last master that led and saw the folder; term 0 for a folder without a mark."""
+    """The mark of the last leading master that saw the folder; term 0 for a folder without a mark."""
 
     term: int = 0
     inode: int = 0

@@ -69,7 +69,7 @@ class AwaitedPredecessor:
     def is_met(self, awaiting: int) -> bool:
         """Say whether the campaign waits no longer.
 
-        `awaiting` is the number of its tasks that wait for tasks of the same number.
+        `awaiting` counts the campaign's tasks that wait for the predecessor's task with the same number.
         """
         match self.condition:
             case PredecessorCondition.ENDED:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointTimes:
-    """The times from the signal to the replaced files, summed over the timed checkpoints."""
+    """The times of checkpoints, from the signal until the files are replaced, summed over the timed checkpoints."""
 
     timed: int = 0
     total_s: float = 0.0

@@ -23,7 +23,7 @@ class CampaignType(StrEnum):
 class JdlSettingsAtCluster:
     exec_file: str  # shell command to which a task's parameters are appended
     exec_directory: str = ""  # working directory; empty: the owner's home directory at the cluster
-    slots: int = 1  # of a job
+    slots: int = 1  # slots of a job
     nodes: int = 1  # OAR: number of nodes, with equally many slots on each; 0: any nodes
     environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S

@@ -27,7 +27,7 @@ class TaskUsageAtCluster:
     measured: int = 0  # attempts whose memory and written bytes are known
     max_rss_kb: int = 0  # largest resident set of a process
     max_vmem_kb: int = 0  # largest virtual memory of all processes of an attempt; 0: not measured
-    written_kb: int = 0  # written to filesystems by all measured attempts together
+    written_kb: int = 0  # kB written to filesystems by all measured attempts together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class MeasuredTaskAttempt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMemoryRequest:
     resource: str
-    kb: float  # of all slots of a task together
+    kb: float  # memory for all slots of a task together
     is_virtual: bool
 
 

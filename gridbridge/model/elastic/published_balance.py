@@ -113,7 +113,7 @@ def update_learnt_run_times(
 ) -> tuple[LearntTaskRunTime, ...]:
     """Add the (owner, job name, run time) of ended tasks to the learnt run times.
 
-    Recent runs weigh more. If names are too many, the owners with the most names lose their oldest.
+    Recent runs weigh more. If there are too many names, the owners with the most names lose their oldest names.
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:

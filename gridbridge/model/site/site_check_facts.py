@@ -74,7 +74,7 @@ class SshKeyLoginFacts:
     person: str
     account: str
     trouble: str = ""
-    means: str = "key"  # or root's login to a REST interface
+    means: str = "key"  # what is tested: a user's `key`, or root's login to a REST interface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

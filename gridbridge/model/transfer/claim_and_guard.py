@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 FILE, GRANT = "file", "grant"
 HOME, JOB = "home", "job"  # the two possible holders of a claim
-FENCED = "fenced"  # the remote job ended because nobody could tell who had the right to run
+FENCED = "fenced"  # the remote job ended because it was unknown which side had the right to run the task
 MAX_TOKEN = 64
 CLAIMS_FOLDER = "claims"
 CLAIMS_FOLDER_NOT_OWNED_BY_SERVICE = "not owned by the service; `gridbridge setup host` makes the folder"
