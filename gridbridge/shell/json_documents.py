@@ -30,7 +30,7 @@ def read_json_file(path: str, data: bytes) -> Any:
 
 
 def mistake_lines(path: str, mistakes: list[str]) -> tuple[str, ...]:
-    """Return a line for each of the first mistakes of a file, and the number of the others."""
+    """Return a line for each of the first mistakes in a file, and the number of further mistakes."""
     lines = [f"{path}: {mistake}" for mistake in mistakes[:MOST_MISTAKES]]
     more = len(mistakes) - MOST_MISTAKES
     return (*lines, f"{path}: {more} more faults") if more > 0 else tuple(lines)

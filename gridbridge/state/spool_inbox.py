@@ -41,7 +41,8 @@ class StarterMessageInbox:
         self._kept: Counter[int] = Counter()  # number of accepted files of each uid in the present pass over the folder
         self._waking = ResumableFolderScan(fifos_a_scan)
         self._full: frozenset[str] = frozenset()  # users' folders that can't be removed, because they have files
-        self._full_met: frozenset[str] = frozenset()  # those of `_full` that the present pass over the folder has found
+        # folders in `_full` that the present pass over the spool has found
+        self._full_met: frozenset[str] = frozenset()
 
     def read_new_messages(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return new messages: each uid's first, then each uid's second, and so on up to 200 of a uid.

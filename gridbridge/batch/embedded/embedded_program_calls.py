@@ -108,7 +108,7 @@ class PrintedEmbeddedJob(PrintedKeyValueBlock):
 
 
 class PrintedEmbeddedJobEnd(PrintedKeyValueBlock):
-    """A job's end as verb `ended` prints it, all text; without exit_status and signal if the keeper died."""
+    """The printed end of a job, all fields as text; exit_status and signal are missing if the keeper died."""
 
     account: str
     exit_status: str

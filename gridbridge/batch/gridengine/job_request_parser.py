@@ -90,7 +90,8 @@ def parse_array_indices_in_job_list(
 ) -> dict[str, tuple[range, ...]]:
     """Return array tasks' indices from `qstat -xml`; raise ParseError if truncated.
 
-    Ids identify arrays, as operators can rename them. `state` (`pending` or `running`) and `letter` select tasks.
+    Arrays are identified by id, because operators can rename arrays. `state` (`pending` or `running`) and `letter`
+    select tasks.
     """
     indices: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in _split_job_list(xml):

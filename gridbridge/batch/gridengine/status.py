@@ -216,7 +216,7 @@ _log = logging.getLogger(__name__)
 
 
 def decide_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
-    """Return the job end that records show, None if contradictory, and whether they contradict.
+    """Return the job end that records show, or None, and whether the records contradict each other.
 
     Requeued runs, ends in the future and a parallel job's parts are ignored; unknown ends contradict nothing.
     """

@@ -67,7 +67,7 @@ def oarsub_argv(server: OarServerAccessSettings, spec: JobSpec) -> Argv:
 
 
 def oarsub_resource_option(request: JobRequest, slots: int) -> str:
-    """Return oarsub's `-l`: the groups of slots (else all slots on one node), and any walltime limit."""
+    """Return oarsub's option `-l`: the groups of slots, by default all slots on one node, and a walltime limit."""
     groups = request.groups or ((1, slots),)
     return "+".join(_request_of_slot_group(request, *group) for group in groups) + _walltime_of_request(request)
 

@@ -214,7 +214,7 @@ def _waiting_job_groups(
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
     alive = {job.id for job in jobs}
     alive |= {str(number) for numbers in ids_by_array.values() for number in numbers}
-    # for each group: jobs, each with the ids of those tasks of its array that have the same state
+    # for each group: its jobs, and for each job the ids of the array's tasks in the same state
     groups = defaultdict[tuple[str, WaitingJobGroup], list[tuple[oar_output_parser.OarJob, list[int]]]](list)
     for job in jobs:
         if job.is_waiting or job.is_held:

@@ -1,7 +1,7 @@
 """Halts and wakes OAR's nodes (oarnodesetting(1)), and stores tags as a property of nodes.
 
-An absent node whose available_upto is MAY_REST can be woken, and oarsub accepts jobs for the node.
-A node set absent loses its jobs: the caller first drains it, and checks again after the next scheduler pass.
+An absent node whose available_upto is MAY_REST can be woken, and oarsub accepts jobs for the node. A node that is set
+absent loses its jobs. So the caller first drains the node, and checks the node again after the next scheduler pass.
 """
 
 import re

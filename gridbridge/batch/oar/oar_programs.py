@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     class OarFrontend(Protocol):
         """Requests to an OAR server, as one account; every method may raise CommandFailed, queries also ParseError."""
 
-        host: str  # where the requests go, for people
+        host: str  # name of the server in messages
         MOST_ENDS: int  # maximal number of ended tasks in one query
 
         def explain_request_refusal(self, spec: JobSpec) -> str:
-            """Return why this way to the server can't submit a job; empty if it can."""
+            """Return why this access to the server can't submit a job; empty if it can."""
 
         def submit_held_job(self, spec: JobSpec, content: bytes) -> CompletedProgram:
             """Submit a held job or array, with the file `content` for its first process; return how oarsub ended."""

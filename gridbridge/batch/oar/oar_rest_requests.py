@@ -80,7 +80,7 @@ def _read_login_file(path: str, closed_to: int) -> dict[str, str]:
 
 
 def read_login_as_root(path: str, api: str) -> None:
-    """Read a login file that the jobs' owner, as whom this process will go on, can't read."""
+    """Read, as root, a login file that is closed to the jobs' owner, as whom this process will continue."""
     login = OarRestLogin(path, closed_to=0o077)
     if api.startswith("https:"):
         login.tls_context()

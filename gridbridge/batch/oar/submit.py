@@ -36,7 +36,7 @@ LOOK_AGAIN_S = 0.3
 
 
 def read_root_login(server: OarServerAccessSettings) -> None:
-    """Read the login to OAR's REST interface, before this process goes on as a job's owner."""
+    """Read the login to OAR's REST interface, before this process continues as a job's owner."""
     if server.api:
         from gridbridge.batch.oar.oar_rest_requests import read_login_as_root  # programs by ssh need no HTTP
 

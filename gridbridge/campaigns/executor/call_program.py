@@ -47,7 +47,7 @@ def claim_call(number: str) -> str:
     """
     waiting, started = f"{CALLS}/{number}", f"{STARTED}/{number}"
     if not os.path.isdir(STARTED):
-        return waiting  # a copy of the call was carried here
+        return waiting  # a copy of the call was carried to this cluster
     try:
         os.rename(waiting, started)
     except FileNotFoundError:

@@ -41,7 +41,7 @@ class AddedTasksIntake:
         return grown
 
     def store_added_tasks(self, new_file: NewCampaignOrAddedTasksFile) -> AdditionalCampaignTasks | str:
-        """Store a file of added tasks as a part of the campaign; return the part, or why it is refused."""
+        """Store a file of added tasks as a part of the campaign; return the part, or the reason of a refusal."""
         campaign = self._campaigns.find_campaign(new_file.extended_campaign_number or 0)
         if part := self._parts.find_added_tasks_by_file_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)

@@ -250,7 +250,7 @@ class CampaignRunnerDaemon:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_news |= self.runner.process_inbox() > 0
         self._has_news |= self.runner.has_new_carry_end()
-        # a cycle queries clusters, so a person's request or ended program starts it 5 s after the last cycle
+        # a cycle queries clusters, so a request or an ended program starts a cycle only 5 s after the last cycle
         is_due = self._has_news and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due
 

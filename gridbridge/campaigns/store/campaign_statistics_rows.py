@@ -136,7 +136,7 @@ class InputCarryRows:
         self._database.execute_for_each_row(delete(CARRIES).where(CARRIES.c.campaign == bindparam("of_campaign")), rows)
 
     def record_carry(self, campaign: Campaign, cluster: str, carry: TimedInputCarry) -> None:
-        """Record a carry; in the rate of its owner and cluster it counts as much as all earlier timed carries."""
+        """Record a carry; in its owner's rate to the cluster, it counts as much as all earlier timed carries."""
         upsert, execute = self._database.upsert, self._database.execute
         key, uid = {"cluster": cluster}, campaign.uid
         with self._database.transaction():

@@ -92,7 +92,7 @@ class PredecessorRows:
     def release_tasks_with_carried_inputs(
         self, predecessor: int, succeeded: Iterable[int], remote_clusters: Container[str]
     ) -> None:
-        """Release tasks whose inputs are carried before they start: a carry waits for outputs that are elsewhere."""
+        """Release tasks whose inputs are carried, because the carry itself waits for outputs at other clusters."""
         dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
         carried = [
             number

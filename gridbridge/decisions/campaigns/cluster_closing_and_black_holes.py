@@ -1,4 +1,4 @@
-"""Decide which clusters are closed to a campaign: they fail, can't start tasks, or are black holes."""
+"""Decide which clusters are closed to a campaign, because they fail, can't start tasks, or are black holes."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence

@@ -185,7 +185,7 @@ class RemainingTasksByLimit:
     def _remaining_carried_tasks(self, campaign: int, cluster: str) -> int:
         """Return how many more tasks may wait for their input files.
 
-        Such tasks don't load a file server yet, and a carry may last a day: they get at most half of the limit.
+        Such tasks get at most half of the limit, because they don't load a file server yet, and a carry may last a day.
         """
         if (campaign, cluster) not in self._carrying:
             return UNLIMITED_TASKS

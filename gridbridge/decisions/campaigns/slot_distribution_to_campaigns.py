@@ -146,8 +146,8 @@ class TaskAllotmentToClusters:
     def count_unshared_tasks_first(self, campaign: Campaign, cluster: str) -> int:
         """Return how many tasks that share no input file go before tasks that share files.
 
-        If carries are fast, a task's own files are carried ahead, while free slots get tasks whose file is at the
-        cluster.
+        If carries to the cluster are fast, these tasks go first, as many as wait there already. Free slots get tasks
+        whose shared file is at the cluster.
         """
         is_fast = campaign.jdl.inputs and self._carries.is_carry_fast(campaign, cluster)
         return max(1, self._waiting[campaign.number, cluster]) if is_fast else 0

@@ -1,6 +1,6 @@
 """Plan speculative attempts: extra attempts of tasks that run long near the end of a campaign.
 
-CiGri's finalize scheduling (scheduler specification) starts more of them, but most last tasks need none.
+CiGri's finalize scheduling (scheduler specification) starts more extra attempts, but most last tasks need none.
 """
 
 from collections import Counter, defaultdict

@@ -331,9 +331,9 @@ def select_attempts_still_alive(
 ) -> frozenset[TaskAttempt]:
     """Return those attempts in `late` that may be alive, according to a query for their array.
 
-    The cluster was asked again, because a list of all jobs may be truncated. `lives` has the indices of started
-    tasks; None: the cluster does not know the array. If the job list had no task of the array, all attempts may
-    be alive; if it had one (`is_listed`), tasks that had not started were deleted.
+    The cluster was asked again, because a list of all jobs may be truncated. `lives` has the indices of started tasks;
+    None: the cluster does not know the array. If the job list had no task of the array, all attempts may be alive; if
+    the job list had such a task (`is_listed`), tasks that had not started were deleted.
     """
     if lives is None:
         return frozenset()

@@ -181,8 +181,8 @@ class MinutesWithConstantSlotUse(NamedTuple):
 def drop_waits_unexplained_by_slots(workload: RecordedWorkload) -> RecordedWorkload:
     """Return the workload without the waiting times that a lack of slots can't explain.
 
-    Accounting has no holds. A task that waited beside enough free slots for a minute is replayed as if submitted
-    when it started. The capacity is the largest number of slots ever in use.
+    Accounting records show no holds. A task that waited for a minute although enough slots were free is replayed as if
+    submitted when it started. The capacity is the largest number of slots ever in use.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):

@@ -143,7 +143,7 @@ def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwne
 def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
     """Yield the acts that adopt this cluster's machines without a node, or destroy duplicate machines.
 
-    A machine with a lost node's name is left alone, because it may run the node's tasks.
+    No act touches a machine with a lost node's name, because the machine may run the node's tasks.
     """
     names, unseen = {node.name for node in world.kept}, _node_by_name_of_unlisted_machines(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}

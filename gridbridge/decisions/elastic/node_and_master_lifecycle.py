@@ -175,8 +175,8 @@ def _act_of_joining_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
 def _act_of_ready_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
-    A silent node may run tasks: it is removed only if long idle and silent, while few other hosts are silent.
-    A node with disabled queues is reopened once no queue is disabled on all hosts.
+    A silent node may still run tasks. So it is removed only if it has long been idle and silent, and few other hosts
+    are silent. A node with disabled queues is reopened once no queue is disabled on all hosts.
     """
     node, host, now = case.node, case.host_state_in_cell, case.world.now
     if case.may_unlisted_machine_run:

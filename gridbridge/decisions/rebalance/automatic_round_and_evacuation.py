@@ -73,7 +73,7 @@ def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
 
 
 def plan_lightest_or_heaviest_host_balance(board: ProjectedPlacement) -> RebalanceMovePlan:
-    """Plan moves for the lightest host; if it gets none, for the heaviest host."""
+    """Plan moves for the lightest host; if there is no such move, plan moves for the heaviest host."""
     live = (host for host in board.snapshot.hosts if host.is_live)
     hosts = sorted(live, key=lambda host: (board.load_score_of(host), host.name))
     tried = list[RebalanceMovePlan]()
@@ -95,7 +95,7 @@ def add_rejections_to_last_plan(plans: Sequence[RebalanceMovePlan]) -> Rebalance
 
 
 def why_host_balancing_waits(snapshot: RebalanceSnapshot) -> str:
-    """Return why hosts can't be balanced now: unfinished moves or evacuation; empty if they can."""
+    """Return why hosts can't be balanced now: unfinished moves or evacuation; empty if balancing is possible."""
     moves = RebalanceTaskState.MOVING  # a local name is read faster, and there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
@@ -216,7 +216,7 @@ def _why_host_not_evacuated(board: ProjectedPlacement, host: RebalanceHost, *, i
 
 
 def _other_hosts_and_disk_bytes(board: ProjectedPlacement, host: RebalanceHost) -> tuple[list[RebalanceHost], int, int]:
-    """Return the other usable hosts, the used bytes of all hosts, and the capacity in bytes of the others."""
+    """Return the other usable hosts, the used bytes of all hosts, and the other hosts' capacity in bytes."""
     other_hosts = [other_host for other_host in board.usable_hosts_of_kind(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)

@@ -180,13 +180,15 @@ class JobCopyRedistribution:
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[RebalanceHost] | None = None
-        self._reasons: dict[str, str] = {}  # {host: why it takes no task of the job}; empty: it takes tasks
+        # {host: why the host takes no task of the job, or '' if the host takes tasks}
+        self._reasons: dict[str, str] = {}
         self._is_told = False
 
     def move_copy_off_host(self, source: RebalanceHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
-        With `is_extra`, a task of the host's fair share leaves, but not to a busy host, which would return it.
+        With `is_extra`, even a task of the host's fair share is moved, but never to a busy host, which would give the
+        task back.
         """
         targets: list[RebalanceHost] | None = None
         reason = self._draft.why_source_gives_no_more(self._job, source.name)

@@ -1,7 +1,7 @@
 """Findings about the best-effort queues of a cell, with the edits that correct faults.
 
-Block i of b slots is suspended as a whole once the host's local queue uses (i - 1) * b + 1 slots. Used slots of
-several local queues are not added up: on a host with several, one job of any of them suspends all blocks.
+Block i of b slots is suspended as a whole once the host's local queue uses (i - 1) * b + 1 slots. Used slots of several
+local queues are not added up: on a host with several local queues, one job in any of these queues suspends all blocks.
 The last edits give the queues their slots, so that no task starts in an incomplete set-up.
 """
 
@@ -48,8 +48,8 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 def is_gridbridge_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
     """Say whether gridbridge made a best-effort queue, even if the queue lost its complex gb_besteffort.
 
-    A queue without the complex accepts any user's jobs and kills them, so setup must repair or remove it, and
-    never take it for a local queue.
+    A queue without the complex accepts any user's jobs and kills them, so setup must repair or remove the queue, and
+    never take the queue for a local queue.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)

@@ -178,7 +178,7 @@ def unreported_load_value_findings(
 ) -> tuple[CheckFinding, ...]:
     """Check that the load sensor's values reach the qmaster within two load report times of execd's start.
 
-    If the poller publishes no values, it uses an older gridbridge.toml; a restart of execd does not help.
+    If the poller publishes no values, the poller uses an older gridbridge.toml, and a restart of execd does not help.
     """
     if SENSOR not in situation.home.effective_sge_conf_value("load_sensor").split(","):
         return ()

@@ -111,7 +111,7 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
 
 
 def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether the home job list proves an ended transfer's owner; the earlier result if it lacks the job."""
+    """Return whether the home job list proves an ended transfer's owner; for an unlisted job, the earlier result."""
     if is_task_listed_as_owners(ended.name, ended.owner, local):
         return OwnerSeenInHomeJobList.YES
     rows = local.jobs.get(parse_transfer_name(ended.name).job, ())

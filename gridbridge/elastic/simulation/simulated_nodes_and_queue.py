@@ -164,7 +164,7 @@ class SimulatedTaskQueue:
                 del open_to[width]
 
     def rows(self, *, is_named: bool) -> tuple[grid_engine_cell.WaitingJobGroup, ...]:
-        """Group the waiting tasks by slots; with `is_named`, also count them by owner and name."""
+        """Group the waiting tasks by slots; with `is_named`, also count the tasks by owner and name."""
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._waiting_job_group_of_queue(line, is_named=is_named) for line in lines)
 

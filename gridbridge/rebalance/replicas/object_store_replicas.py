@@ -63,7 +63,7 @@ class StoredReplica:
             self._put_list()
 
     def checksum(self) -> tuple[int, dict[str, str]]:
-        """Return the replica's bytes and its files' checksums, as the store reports them or as read back.
+        """Return the replica's bytes and its files' checksums, which the store reports or which are read back.
 
         Raises StorageAreaUnusable for a missing or wrong list, StorageAreaUnreachable if the store does not answer.
         """

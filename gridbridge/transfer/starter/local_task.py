@@ -25,7 +25,7 @@ from gridbridge.transfer.starter import task_notes
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 GUARDED = "guarded"  # note that a hold or start time keeps the task from starting again
-WARNED = "warned"  # note that the task was rescheduled (qmod -rj)
+WARNED = "warned"  # note that a -notify signal announced the deletion of the job
 BACK = "back"  # note that the task was rescheduled (qmod -rj)
 INTENT = "intent"  # file that tells the starter's shell about a method's new note
 UNLIMITED = ("", "INFINITY", "NONE")
@@ -48,7 +48,7 @@ class LocalTask:
     def open_notes_folder(self) -> None:
         """Create the task's private folder for notes, before the first step or method.
 
-        Another user may have made TMPDIR: others lose write access to TMPDIR, and their files are moved aside.
+        Another user may have made TMPDIR, so other users lose write access to TMPDIR, and their files are moved aside.
         """
         folder = self.env["TMPDIR"]
         try:
@@ -147,12 +147,12 @@ class LocalTask:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
-        """Tell the service that the job continues although its time limit at home has passed."""
+        """Tell the service the desired state of the local job, if the task has a transfer."""
         at = message_timestamp()
         self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=at))
 
     def report_passed_time_limit(self) -> None:
-        """Tell the service that the job goes on although its time limit at home has passed."""
+        """Tell the service that the job continues although its time limit at home has passed."""
         self._send_message_about_transfer(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
 
     def _send_message_about_transfer(self, news: TransferMessage) -> None:

@@ -69,7 +69,7 @@ def _does_host_report_load(host: CellExecutionHost) -> bool:
 def _hosts_that_new_nodes_resemble(
     hosts: Sequence[CellExecutionHost], situation: BalanceSituation
 ) -> Sequence[CellExecutionHost]:
-    """Return the hosts like new nodes: the balancer's nodes if any exist, else all hosts but the master."""
+    """Return the hosts like new nodes: the balancer's nodes if any exist, otherwise all hosts except the master."""
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.find_node_of_host(host.name)]
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
