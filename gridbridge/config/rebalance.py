@@ -45,11 +45,17 @@ def _storage_area_problems(areas: section_parsing.Table, clusters: section_parsi
         if kind not in list(StorageAreaKind):
             continue  # the key's own check names the kinds
         problems = [*_foreign_key_problems(area, StorageAreaKind(str(kind)))]
-        problems += _store_problems(area) if kind == StorageAreaKind.COMMAND else _location_problems(area, clusters)
+        problems += (
+            _object_store_section_problems(area)
+            if kind == StorageAreaKind.COMMAND
+            else _storage_location_problems(area, clusters)
+        )
         if not problems and name in clusters:
             yield f"[{title}]: the name of a cluster; expected another name, such as {name}-data"
             continue
-        yield from (f"[{title}] {problem}" for problem in problems or _duplicate_problems(area, name, owners))
+        yield from (
+            f"[{title}] {problem}" for problem in problems or _shared_storage_folder_problems(area, name, owners)
+        )
 
 
 def _foreign_key_problems(area: section_parsing.Table, kind: StorageAreaKind) -> Iterator[str]:
@@ -65,12 +71,14 @@ def _is_missing(key: str, area: section_parsing.Table) -> bool:
     return key not in area and all(get_close_matches(name, names, 1) != [key] for name in misspelt)
 
 
-def _store_problems(area: section_parsing.Table) -> Iterator[str]:
+def _object_store_section_problems(area: section_parsing.Table) -> Iterator[str]:
     if _is_missing("program", area):
         yield f"program: missing; expected {ABSOLUTE_PATH.right}"
 
 
-def _duplicate_problems(area: section_parsing.Table, name: str, owners: dict[tuple[str, str], str]) -> Iterator[str]:
+def _shared_storage_folder_problems(
+    area: section_parsing.Table, name: str, owners: dict[tuple[str, str], str]
+) -> Iterator[str]:
     """Find folders and stores that two storage areas share; `owners` maps earlier folders and stores to their areas."""
     shared = section_parsing.subtable_or_empty(area, "clusters")
     pairs: section_parsing.Table = shared or {str(area.get("cluster")): area.get("path")}
@@ -85,7 +93,7 @@ def _duplicate_problems(area: section_parsing.Table, name: str, owners: dict[tup
             yield f"{key}{section_parsing.ConfigKeyProblem(path, f'the {noun} of {first}', right, part)}"
 
 
-def _location_problems(area: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
+def _storage_location_problems(area: section_parsing.Table, clusters: section_parsing.Table) -> Iterator[str]:
     """Find missing, contradictory and undefined clusters; the keys' own types and forms are checked elsewhere."""
     cluster, names = area.get("cluster"), f"one of {', '.join(clusters)}"
     missing = [key for key in LOCATION if _is_missing(key, area)]

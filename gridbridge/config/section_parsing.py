@@ -14,10 +14,10 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gridbridge.model.config_key_descriptions import (
     OBJECT_NAME,
-    ClusterPaths,
+    AccountByUser,
     ConfigTextFormat,
+    PathByCluster,
     QueueDefaultRequests,
-    RemoteAccounts,
     config_key_description,
 )
 from gridbridge.model.site_configuration import ClusterKind
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests, ClusterPaths)  # types of keys whose value is a table of texts
+TABLE_TYPES = (
+    AccountByUser,
+    QueueDefaultRequests,
+    PathByCluster,
+)  # types of keys whose value is a table of texts
 MAX_VALUE_CHARS = 80  # longest part of a wrong value that a message repeats
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
@@ -280,7 +284,7 @@ def _config_value_checker(key: Field[object]) -> Callable[[object, object], obje
 
 def _check_values_of_text_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse malformed texts, and a remote account of two users, which would hide a job's owner."""
-    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
+    form, is_users = config_key_description(key).form, config_key_type(key) is AccountByUser
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):

@@ -77,7 +77,7 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
         by_rule, maps = _needs_rule_for_each_resource(clusters, cluster), subtable_or_empty(sections, MAPS)
         for key in () if by_rule else ("oar_queue", "oar_type"):
             if value := queue.get(key):
-                yield _key_problem((title, key, value), "the cluster is not OAR", "empty")
+                yield _mapping_key_problem((title, key, value), "the cluster is not OAR", "empty")
         rules = subtable_or_empty(subtable_or_empty(maps, cluster), request_mapping_rules.RESOURCE)
         for resource, value in subtable_or_empty(queue, "asks").items():
             entry = (title, f"asks.{format_toml_key(resource)}", value)
@@ -87,26 +87,28 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
                 yield from _walltime_and_level_value_problems(entry, resource, rule)
             if by_rule and resource not in (*rules, WALLTIME):
                 right = f"a rule [{MAPS}.{cluster}.resource.{resource}]"
-                yield _key_problem(entry, "no rule", right)
+                yield _mapping_key_problem(entry, "no rule", right)
 
 
 def _spread_key_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
-            yield _key_problem(entry, "not an OAR cluster", "empty, because the remote allocation_rule applies")
+            yield _mapping_key_problem(entry, "not an OAR cluster", "empty, because the remote allocation_rule applies")
 
 
 def _default_request_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
     if is_home_only_resource(resource):
-        yield _key_problem(entry, "a host or queue at home", "a resource of the remote cluster")
+        yield _mapping_key_problem(entry, "a host or queue at home", "a resource of the remote cluster")
     elif rule.get("drop") or rule.get("reject"):
-        yield _key_problem(entry, "dropped or rejected by its rule", "a resource whose rule has no drop or reject")
+        yield _mapping_key_problem(
+            entry, "dropped or rejected by its rule", "a resource whose rule has no drop or reject"
+        )
     else:
         yield from _default_amount_problems(entry, rule)
 
 
-def _key_problem(entry: tuple[str, str, object], wrong: str, right: str) -> str:
+def _mapping_key_problem(entry: tuple[str, str, object], wrong: str, right: str) -> str:
     title, key, value = entry
     return f"[{title}] {key}{ConfigKeyProblem(value, wrong, right)}"
 
@@ -122,7 +124,7 @@ def _time_unit_problems(title: str, rules: Table, times: tuple[str, ...]) -> Ite
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
         if remote_name in times and unit not in ("", "s", grid_engine_amounts.CLOCK):
             entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
-            yield _key_problem(
+            yield _mapping_key_problem(
                 entry, f"{remote_name} is in seconds at the cluster", f"s or {grid_engine_amounts.CLOCK}, or empty"
             )
 
@@ -133,12 +135,14 @@ def _walltime_and_level_problems(title: str, rules: Table) -> Iterator[str]:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
-            yield _key_problem((section, "to", remote_name), "the slots of a job request this level", "another level")
+            yield _mapping_key_problem(
+                (section, "to", remote_name), "the slots of a job request this level", "another level"
+            )
         is_level = remote_name.startswith("/")
         reason = f"{remote_name} is requested by number" if is_level else "a walltime is always an upper limit"
         for key in ("relation", "unit") if is_level else ("relation",):
             if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
-                yield _key_problem((section, key, value), reason, "empty")
+                yield _mapping_key_problem((section, key, value), reason, "empty")
         yield from _walltime_and_level_value_problems((section, "default", rule.get("default", "")), name, rule)
 
 
@@ -148,20 +152,20 @@ def _walltime_and_level_value_problems(entry: tuple[str, str, object], name: str
     if not value or _is_amount_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
         return
     if remote_name == WALLTIME and value.strip("0123456789:"):
-        yield _key_problem(entry, "not a time", "seconds, or h:m:s")
+        yield _mapping_key_problem(entry, "not a time", "seconds, or h:m:s")
     if remote_name.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
-        yield _key_problem(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
+        yield _mapping_key_problem(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
 
 
 def _relation_and_level_key_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):
-            yield _key_problem(
+            yield _mapping_key_problem(
                 (section, "relation", relation), "not an OAR cluster", "empty, because Grid Engine defines comparisons"
             )
         if str(remote_name := rule.get("to", "")).startswith("/"):
-            yield _key_problem((section, "to", remote_name), "not an OAR cluster", REMOTE_NAME_FORMAT.right)
+            yield _mapping_key_problem((section, "to", remote_name), "not an OAR cluster", REMOTE_NAME_FORMAT.right)
 
 
 def _mapping_rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
@@ -196,7 +200,7 @@ def _default_amount_problems(entry: tuple[str, str, object], rule: Table) -> Ite
         if default and _is_amount_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
             grid_engine_amounts.parse_grid_engine_amount(default)
     except ParseError as error:
-        yield _key_problem(entry, f"impossible to convert: {error}", "an amount")
+        yield _mapping_key_problem(entry, f"impossible to convert: {error}", "an amount")
 
 
 def _is_amount_converted(rule: Table) -> bool:
@@ -213,7 +217,7 @@ def _duplicate_remote_name_problems(title: str, rules: Table) -> Iterator[str]:
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
             entry = (f"{title}.{format_toml_key(name)}", "to", remote_name)
-            yield _key_problem(
+            yield _mapping_key_problem(
                 entry, f"{sources[remote_name]} gets the same name", "another name, or one of the resources dropped"
             )
         sources.setdefault(remote_name, name)
@@ -228,7 +232,7 @@ def _mapping_cycle_problems(title: str, rules: Table) -> Iterator[str]:
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
             entry = (f"{title}.{format_toml_key(name)}", "to", path[1])
-            yield _key_problem(entry, f"a cycle: {', '.join((*path, name))}", "the remote name")
+            yield _mapping_key_problem(entry, f"a cycle: {', '.join((*path, name))}", "the remote name")
 
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
@@ -271,14 +275,16 @@ def _transfer_queue_problems(sections: Table) -> Iterator[str]:
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
-            yield _key_problem((title, "cluster", cluster), wrong, f"a remote cluster ({remotes})")
+            yield _mapping_key_problem((title, "cluster", cluster), wrong, f"a remote cluster ({remotes})")
             continue
         if subtable_or_empty(clusters, cluster).get("api"):
             right = "ssh instead of api, because a person's jobs can't use root's login"
-            yield _key_problem((title, "cluster", cluster), "a cluster by api", right)
+            yield _mapping_key_problem((title, "cluster", cluster), "a cluster by api", right)
         for key in () if subtable_or_empty(clusters, cluster).get("ssh") else ("stage_in", "stage_out"):
             if value := queue.get(key):
-                yield _key_problem((title, key, value), "without ssh", "empty, because files are staged only by ssh")
+                yield _mapping_key_problem(
+                    (title, key, value), "without ssh", "empty, because files are staged only by ssh"
+                )
 
 
 def _poller_staleness_problems(poller: Table) -> Iterator[str]:
@@ -288,4 +294,4 @@ def _poller_staleness_problems(poller: Table) -> Iterator[str]:
         return
     if stale_s <= interval_s:
         entry = ("poller", "stale_s", stale_s)
-        yield _key_problem(entry, "queues would close between two polls", f"above {interval_s} s")
+        yield _mapping_key_problem(entry, "queues would close between two polls", f"above {interval_s} s")

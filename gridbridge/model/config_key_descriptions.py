@@ -122,7 +122,7 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
     return about
 
 
-class RemoteAccounts(dict[str, str]):
+class AccountByUser(dict[str, str]):
     """The remote account name of each user whose name differs at the remote cluster."""
 
     def remote_account_of_user(self, person: str) -> str:
@@ -137,7 +137,7 @@ class RemoteAccounts(dict[str, str]):
         return f"{account}@{cluster}" if account in self else account
 
 
-class ClusterPaths(dict[str, str]):
+class PathByCluster(dict[str, str]):
     """The path of a shared filesystem at each cluster that mounts the filesystem."""
 
 

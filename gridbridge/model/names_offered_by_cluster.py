@@ -74,10 +74,10 @@ class NonForwardingQueues:
         return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def restrict_request(self, request: "JobRequest") -> "JobRequest":
-        targets, stays = self.restrict_targets(request.targets)
+        targets, stays = self.restrict_remote_queues(request.targets)
         return request.with_changes(targets=targets, stays=stays)
 
-    def restrict_targets(self, targets: str) -> tuple[str, bool]:
+    def restrict_remote_queues(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
         Empty `targets` mean any queue. If no target is in `queues`, `targets` is returned unchanged.

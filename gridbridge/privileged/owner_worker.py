@@ -79,7 +79,7 @@ class CampaignOwnerWorker:
 
 
 def _answer_requests_as_owner(uid: int, begin: Begin, asks: int, tells: int) -> NoReturn:
-    def encoded_answer(answers: Answers, words: list[str]) -> bytes:
+    def encode_answer_or_error(answers: Answers, words: list[str]) -> bytes:
         try:
             return f"0 {answers(words)}\n".encode()
         except (GridbridgeError, OSError) as error:
@@ -89,7 +89,7 @@ def _answer_requests_as_owner(uid: int, begin: Begin, asks: int, tells: int) -> 
         answers = begin(as_user_refusals_and_user_switch.switch_to_user(uid))
         with os.fdopen(asks) as requests:
             for line in requests:
-                os.write(tells, encoded_answer(answers, line.split()))
+                os.write(tells, encode_answer_or_error(answers, line.split()))
         os._exit(0)
     except as_user_refusals_and_user_switch.MissingUserAccount as error:
         os.write(tells, _error_answer_line(as_user_refusals_and_user_switch.OwnerAccountUnavailable(str(error))))

@@ -12,7 +12,7 @@ from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.decisions.transfer.transfer_job_refusal_reasons import find_local_only_queues
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
@@ -60,7 +60,7 @@ class ClusterObserver:
         where: Away,
         pace: PollerSection,
         clock: Clock,
-        users: RemoteAccounts | None = None,
+        users: AccountByUser | None = None,
         transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
@@ -69,7 +69,7 @@ class ClusterObserver:
         self._where = where
         self._pace = pace
         self._clock = clock
-        self._users = users or RemoteAccounts()
+        self._users = users or AccountByUser()
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()

@@ -94,7 +94,7 @@ class MoveAndVerificationTimeRows:
             self.record_note_times(READ, [*good, *bad], at)
             self.record_note_times(UNREAD, bad, at)
             for name in good:
-                self._delete_notes(UNREAD, NOTES.c.name == name)
+                self._delete_notes_of_kind(UNREAD, NOTES.c.name == name)
 
     def record_note_times(self, kind: str, names: Iterable[str], at: datetime) -> None:
         """Record the same time for several names of a kind of note, such as HOST, JOB or READ."""
@@ -111,10 +111,10 @@ class MoveAndVerificationTimeRows:
         self.record_note_times(LEAVING, [f"{dataset} {area}"], at)
 
     def record_replica_removed(self, dataset: str, area: str) -> None:
-        self._delete_notes(LEAVING, NOTES.c.name == f"{dataset} {area}")
+        self._delete_notes_of_kind(LEAVING, NOTES.c.name == f"{dataset} {area}")
 
     def delete_old_removal_notes(self, before: datetime) -> None:
-        self._delete_notes(LEAVING, NOTES.c.at < before)
+        self._delete_notes_of_kind(LEAVING, NOTES.c.at < before)
 
     def moves_paused_since(self) -> datetime | None:
         return self._note_times_by_name(QUIESCED).get("")
@@ -122,7 +122,7 @@ class MoveAndVerificationTimeRows:
     def record_pause_of_moves(self, at: datetime | None) -> None:
         """Record that all moves are paused from the time `at` on; None ends the pause."""
         with self._database.transaction():
-            self._delete_notes(QUIESCED)
+            self._delete_notes_of_kind(QUIESCED)
             self.record_note_times(QUIESCED, [""] if at else [], at or datetime.max)
 
     def delete_old_rebalance_notes(self, before: datetime) -> None:
@@ -132,5 +132,5 @@ class MoveAndVerificationTimeRows:
         rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
         return {row["name"]: row["at"] for row in rows}
 
-    def _delete_notes(self, kind: str, *conditions: ColumnElement[bool]) -> None:
+    def _delete_notes_of_kind(self, kind: str, *conditions: ColumnElement[bool]) -> None:
         self._database.execute(delete(NOTES).where(NOTES.c.kind == kind, *conditions))

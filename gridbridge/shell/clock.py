@@ -21,7 +21,7 @@ def _read_steady_clock_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class ClockShiftedDictionary(dict[K, V]):
+class TimesShiftedWithClock(dict[K, V]):
     """A dictionary of recorded times that shift when someone sets the clock, so that ages stay right."""
 
     __slots__ = ("__weakref__", "moved")
@@ -40,7 +40,7 @@ class Clock:
         self._wall = wall
         self._steady = steady
         self._offset_s = wall() - steady()
-        self._dated: list[weakref.ref[ClockShiftedDictionary[Any, Any]]] = []
+        self._dated: list[weakref.ref[TimesShiftedWithClock[Any, Any]]] = []
 
     def now(self) -> datetime:
         """Return the time of day in UTC."""
@@ -67,9 +67,9 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def make_clock_shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
+    def make_clock_shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> TimesShiftedWithClock[Any, V]:
         """Return an empty dictionary of recorded times; `moved` shifts a value after a clock step."""
-        values = ClockShiftedDictionary[Any, V](moved)
+        values = TimesShiftedWithClock[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values

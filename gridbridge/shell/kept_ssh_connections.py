@@ -24,7 +24,7 @@ from gridbridge.shell.paramiko_login import (
     read_ssh_config_of_login,
 )
 from gridbridge.shell.program_runs import ANSWER_BYTES, SIGKILL, CompletedProgram
-from gridbridge.shell.retry import retry_once
+from gridbridge.shell.retry import retry_once_after_failure
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
 GRACE_S = 1.0
@@ -129,7 +129,9 @@ def _open_channel_or_reconnect(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
     """Open a channel without sending a request; connect again if the remote host closed the connection."""
-    return retry_once(partial(_open_channel, line, configured_login, deadline, command), StaleSshConnection)
+    return retry_once_after_failure(
+        partial(_open_channel, line, configured_login, deadline, command), StaleSshConnection
+    )
 
 
 def _open_channel(

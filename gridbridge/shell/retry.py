@@ -18,7 +18,7 @@ from tenacity import (
 T = TypeVar("T")
 
 
-def retry_once(act: Callable[[], T], failed: type[Exception]) -> T:
+def retry_once_after_failure(act: Callable[[], T], failed: type[Exception]) -> T:
     tries = Retrying(retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True)
     return tries(act)
 

@@ -256,7 +256,7 @@ def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> 
     yield from _foreign_file_owner_risks(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
-        yield f"{path} has mode {mode:04o}", f"chmod go-w {_sh_quoted(path)}"
+        yield f"{path} has mode {mode:04o}", f"chmod go-w {_quote_path_for_sh(path)}"
 
 
 def account_name_or_uid(uid: int) -> str:
@@ -271,10 +271,10 @@ def account_name_or_uid(uid: int) -> str:
 def _foreign_file_owner_risks(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
-        yield (f"{path} belongs to {account_name_or_uid(facts.st_uid)}", f"chown {link}root {_sh_quoted(path)}")
+        yield (f"{path} belongs to {account_name_or_uid(facts.st_uid)}", f"chown {link}root {_quote_path_for_sh(path)}")
 
 
-def _sh_quoted(path: str) -> str:
+def _quote_path_for_sh(path: str) -> str:
     from gridbridge.shell.program_runs import quote_for_sh  # only advice to administrators needs this import
 
     is_plain = path.isascii() and path.translate({ord(sign): None for sign in PLAIN}).isalnum()

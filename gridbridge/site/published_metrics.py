@@ -53,7 +53,7 @@ def _metrics_of_rows(labels: str, rows: Iterable[tuple[Labels, Row]], *columns: 
         yield metric_family(name, means, labels, ((label_values, value(row)) for label_values, row in listed))
 
 
-def _epoch_s(at: datetime | None) -> float | None:
+def _epoch_seconds_or_none(at: datetime | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
@@ -71,7 +71,7 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
         "cluster",
         (((cluster.cluster,), report_cluster(cluster, now)) for cluster in shown.clusters.values()),
         ("cluster_up", "Whether a cluster answered the last query", lambda report: report.answers),
-        ("cluster_answered_timestamp_seconds", answered, lambda report: _epoch_s(report.taken_at)),
+        ("cluster_answered_timestamp_seconds", answered, lambda report: _epoch_seconds_or_none(report.taken_at)),
         ("cluster_waiting_tasks", could_start, lambda report: report.waiting),
         ("cluster_free_slots", "Free slots of a cluster, without transfer queues", lambda report: report.free_slots),
     )
@@ -110,8 +110,8 @@ def _service_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
     full = "Whether a folder of the service is full, so that all queues are closed"
     started_at, taken_at = service.started_at if service else None, load.taken_at if load else None
     for name, means, value in (
-        ("service_start_timestamp_seconds", "When the service was started", _epoch_s(started_at)),
-        ("service_seen_timestamp_seconds", seen, _epoch_s(taken_at)),
+        ("service_start_timestamp_seconds", "When the service was started", _epoch_seconds_or_none(started_at)),
+        ("service_seen_timestamp_seconds", seen, _epoch_seconds_or_none(taken_at)),
         ("service_stale_seconds", stale, load.stale.total_seconds() if load else None),
         ("configuration_refused", wrong, refused if service else None),
         ("storage_full", full, bool(service.full) if service else None),
@@ -129,7 +129,7 @@ def _open_transfer_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Me
     yield metric_family("transfers_missing", unlisted, "cluster", missing)
     since = dict[Labels, float]()
     for target, transfer in labelled:
-        at = _epoch_s(transfer.since)
+        at = _epoch_seconds_or_none(transfer.since)
         if at is not None and transfer.remote_job_state.is_waiting:
             since[target] = min(at, since.get(target, at))
     longest = "When the transfer that waits longest at a cluster began to wait"
@@ -158,7 +158,7 @@ def rebalance_metric_families(
     return _metrics_of_rows(
         "kind",
         (((kind.value,), (kind, last)) for kind, last in rounds.items()),
-        ("rebalance_ended_timestamp_seconds", ended, lambda kind_round: _epoch_s(kind_round[1].ended_at)),
+        ("rebalance_ended_timestamp_seconds", ended, lambda kind_round: _epoch_seconds_or_none(kind_round[1].ended_at)),
         ("rebalance_late", late, lambda kind_round: is_rebalance_round_late(*kind_round, now)),
     )
 
@@ -182,8 +182,8 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
     acting = "Whether the balancer adds and removes nodes, instead of only planning"
     seen = "When a round of the balancer last observed the whole cluster"
     for name, means, value in (
-        ("round_timestamp_seconds", "When the balancer's last round ran", _epoch_s(shown.at)),
-        ("seen_timestamp_seconds", seen, _epoch_s(shown.seen_at)),
+        ("round_timestamp_seconds", "When the balancer's last round ran", _epoch_seconds_or_none(shown.at)),
+        ("seen_timestamp_seconds", seen, _epoch_seconds_or_none(shown.seen_at)),
         ("round_duration_seconds", "How long the balancer's last round took", shown.took_s),
         ("acting", acting, shown.is_acting),
         ("rounds_total", "Rounds of the balancer", shown.rounds),
@@ -227,7 +227,7 @@ def campaign_metric_families(folder: str) -> Iterator[Metric]:
 def _campaign_metric_families(shown: PublishedCampaignList) -> Iterator[Metric]:
     alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
     published = "When the campaign runner last published its campaigns"
-    yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _epoch_s(shown.at))])
+    yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _epoch_seconds_or_none(shown.at))])
     states = (((campaign.state.value,), 1) for campaign in shown.campaigns)
     yield metric_family("campaigns", "Campaigns by state", "state", states)
     tasks = {
@@ -253,7 +253,11 @@ def _campaign_cluster_metric_families(grid: PublishedClusterSlotsList) -> Iterat
     yield from _metrics_of_rows(
         "cluster",
         (((cluster.name,), cluster) for cluster in grid.clusters),
-        ("campaign_cluster_answered_timestamp_seconds", answered, lambda cluster: _epoch_s(cluster.answered_at)),
+        (
+            "campaign_cluster_answered_timestamp_seconds",
+            answered,
+            lambda cluster: _epoch_seconds_or_none(cluster.answered_at),
+        ),
         ("campaign_cluster_slots", counted, lambda cluster: cluster.slots),
         ("campaign_cluster_used_slots", "Slots of a cluster in use by all users", lambda cluster: cluster.used),
     )

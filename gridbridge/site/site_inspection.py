@@ -17,7 +17,7 @@ from gridbridge.batch.configured_cluster_access_and_routes import configured_clu
 from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
 from gridbridge.model.job_and_queue_states import QueueInstanceState
 from gridbridge.model.site import site_check_facts
@@ -269,7 +269,7 @@ def _clusters_reached_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _users_with_testable_ssh_keys(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
+def _users_with_testable_ssh_keys(policy: Policy, named: AccountByUser) -> Iterator[str]:
     """Yield users whose keys can be tested; if a cluster lists users, only these users have an account at it."""
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:

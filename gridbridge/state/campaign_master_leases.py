@@ -44,13 +44,13 @@ class MasterLeaseRows:
         self._database = database
         self._now = sa.literal_column(clock or CLOCKS[database.dialect], sa.Float)
 
-    def read_lease(self, program: MasterProgram) -> CampaignMasterLease:
+    def read_master_lease(self, program: MasterProgram) -> CampaignMasterLease:
         query = sa.select(LEASES, (LEASES.c.expires_s - self._now).label("left_s")).where(LEASES.c.program == program)
         for row in self._database.rows(query):
             return CampaignMasterLease(**{name: value for name, value in row.items() if name != "expires_s"})
         return CampaignMasterLease(program=program, folders={})
 
-    def take_lease(self, lease: CampaignMasterLease, host: str, lease_s: float) -> int:
+    def take_master_lease(self, lease: CampaignMasterLease, host: str, lease_s: float) -> int:
         """Take the lease as it was read; return the new term, or 0 if another process took or renewed the lease."""
         term, of = lease.term + 1, (LEASES.c.program == lease.program, LEASES.c.term == lease.term)
         with self._database.transaction():
@@ -70,10 +70,10 @@ class MasterLeaseRows:
         if self._database.dialect == "postgresql":
             self._database.rows(SESSIONS_OF_TERM, name=session_name(program, term))
 
-    def raise_term(self, program: MasterProgram, term: int, higher: int) -> bool:
+    def raise_term_of_lease(self, program: MasterProgram, term: int, higher: int) -> bool:
         return self._change_lease(program, term, term=higher)
 
-    def renew_lease(self, program: MasterProgram, term: int, lease_s: float) -> bool:
+    def renew_master_lease(self, program: MasterProgram, term: int, lease_s: float) -> bool:
         """Extend the lease from now, even if it has expired; return False if another process leads."""
         return self._change_lease(program, term, expires_s=self._now + lease_s)
 

@@ -81,7 +81,7 @@ class DecisionJournal:
         self._database.execute(insert(DECISIONS).values(**values, inputs=literal(text, Text)))
         self._new_bytes += len(text)
         if self._new_bytes > KEPT_BYTES:
-            self._database.execute(delete(DECISIONS).where(_exceeds_bytes(KEPT_BYTES)))
+            self._database.execute(delete(DECISIONS).where(_is_beyond_size_limit(KEPT_BYTES)))
             self._new_bytes = 0
 
     def find_decision(self, number: int) -> JournalledDecisionWithInputs | None:
@@ -95,10 +95,10 @@ class DecisionJournal:
 
     def delete_old_decisions(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
         """Delete decisions from before a time, and then the oldest until at most `most_bytes` remain."""
-        self._database.execute(delete(DECISIONS).where(or_(DECISIONS.c.at < before, _exceeds_bytes(most_bytes))))
+        self._database.execute(delete(DECISIONS).where(or_(DECISIONS.c.at < before, _is_beyond_size_limit(most_bytes))))
 
 
-def _exceeds_bytes(most_bytes: int) -> ColumnElement[bool]:
+def _is_beyond_size_limit(most_bytes: int) -> ColumnElement[bool]:
     """Return the SQL condition for the oldest decisions, after whose deletion at most `most_bytes` remain."""
     size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
     sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()

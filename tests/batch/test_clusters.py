@@ -14,7 +14,7 @@ from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.config_key_descriptions import QueueDefaultRequests, RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser, QueueDefaultRequests
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer import request_mapping_rules
@@ -36,7 +36,7 @@ RULES: dict[tuple[str, str], sections.AnyRule] = {
 
 
 def a_policy() -> Policy:
-    users = RemoteAccounts({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    users = AccountByUser({"alice": "al_gamma", "gridbridge": "gb_gamma"})
     gamma = ClusterSection(kind=ClusterKind.OAR, ssh="far", users=users, push=JobEndPushKind.OAR)
     return Policy(
         site=SiteSection(cluster="alpha"),

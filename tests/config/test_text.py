@@ -22,9 +22,9 @@ from gridbridge.model.config_key_descriptions import (
     PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
-    ClusterPaths,
+    AccountByUser,
+    PathByCluster,
     QueueDefaultRequests,
-    RemoteAccounts,
     config_key_description,
 )
 from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection
@@ -82,8 +82,8 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return TEXTS[known.form.right]
     if key.type is QueueDefaultRequests:  # what every cluster has, an OAR server, too
         return st.builds(QueueDefaultRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
-    if key.type is RemoteAccounts:
-        return st.builds(RemoteAccounts, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
+    if key.type is AccountByUser:
+        return st.builds(AccountByUser, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
 
 
@@ -129,8 +129,8 @@ CELL: dict[str, object] = {
     **dict.fromkeys(("api", "api_login", "api_reader"), ""),
 }
 USUAL = ClusterSection()
-HERE = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccounts(), claim=JobClaimKind.NONE)
-SHARED = sections_of(ClusterSection, **CELL, ssh="", users=RemoteAccounts(), spool_shared=True, claim=JobClaimKind.FILE)
+HERE = sections_of(ClusterSection, **CELL, ssh="", users=AccountByUser(), claim=JobClaimKind.NONE)
+SHARED = sections_of(ClusterSection, **CELL, ssh="", users=AccountByUser(), spool_shared=True, claim=JobClaimKind.FILE)
 BY_SSH = sections_of(
     ClusterSection, **{**CELL, "push": JobEndPushKind.NONE}, spool_shared=False, claim=JobClaimKind.NONE
 )
@@ -163,7 +163,7 @@ FOLDERS = sections_of(
     api="",
     api_login="",
     api_reader="",
-    users=RemoteAccounts(),
+    users=AccountByUser(),
     accounting="",
     push=JobEndPushKind.NONE,
     claim=JobClaimKind.NONE,
@@ -214,7 +214,7 @@ def test_oar_settings_survive_writing_and_reading(types: str) -> None:
 DISK = StorageAreaSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)
 
 
-SHARED = StorageAreaSection(clusters=ClusterPaths({"alpha": "/a b"}))
+SHARED = StorageAreaSection(clusters=PathByCluster({"alpha": "/a b"}))
 
 
 STORE = StorageAreaSection(kind=StorageAreaKind.COMMAND, program="/x", prefix="s3:a", timeout_s=5.0)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.names_offered_by_cluster import (
     ANY,
     NO_RULE,
@@ -100,7 +100,7 @@ def test_a_vocabulary_of_an_earlier_version_has_no_rules() -> None:
     assert decode_offered_names(encode_offered_names(none)).find_parallel_environment(1, 4) == ""
 
 
-USERS = RemoteAccounts(alice="al", bob="carol")
+USERS = AccountByUser(alice="al", bob="carol")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 from gridbridge.shell import program_runs
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram, run_discarding_output, run_program
-from gridbridge.shell.retry import poll_until, repeat_until_stopped, retry_once
+from gridbridge.shell.retry import poll_until, repeat_until_stopped, retry_once_after_failure
 
 ENV = {"PATH": "/usr/bin:/bin"}
 MOST_BYTES = 1_000_000
@@ -209,13 +209,13 @@ class Faltering:
 def test_a_failed_action_is_retried_once(failures: int, tries: int) -> None:
     act = Faltering(failures)
 
-    assert (retry_once(act, ConnectionError), act.tries) == ("answer", tries)
+    assert (retry_once_after_failure(act, ConnectionError), act.tries) == ("answer", tries)
 
 
 @pytest.mark.parametrize(("retried", "last"), [(ConnectionError, "try 2"), (TimeoutError, "try 1")])
 def test_a_second_failure_and_an_unlisted_exception_are_raised(retried: type[Exception], last: str) -> None:
     with pytest.raises(ConnectionError, match=last):
-        retry_once(Faltering(5), retried)
+        retry_once_after_failure(Faltering(5), retried)
 
 
 def test_an_action_is_repeated_until_stopped() -> None:

@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignList
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
-from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser, PathByCluster
 from gridbridge.model.rebalance.rebalance_section import StorageAreaKind, StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
@@ -97,14 +97,14 @@ def test_a_rule_that_others_can_write_is_broken_with_its_chmod(folder: Path) -> 
 @pytest.mark.parametrize(
     ("users", "tried"),
     [
-        (RemoteAccounts(alice="al_delta", gridbridge="gb_delta"), []),
-        (RemoteAccounts(alice="al_delta", carol="carol"), ["carol"]),
-        (RemoteAccounts(gridbridge="gb_delta"), ["carol"]),
+        (AccountByUser(alice="al_delta", gridbridge="gb_delta"), []),
+        (AccountByUser(alice="al_delta", carol="carol"), ["carol"]),
+        (AccountByUser(gridbridge="gb_delta"), ["carol"]),
     ],
     ids=["others are named", "named", "nobody is named"],
 )
 def test_the_users_own_key_is_tried_only_where_an_account_is_possible(
-    users: RemoteAccounts, tried: list[str], monkeypatch: pytest.MonkeyPatch
+    users: AccountByUser, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise GridbridgeError("no")
@@ -258,7 +258,7 @@ def test_clusters_that_list_other_folders_in_a_shared_area_are_a_warning(
     policy = area(tmp_path)
     paths = {policy.site.cluster: f"{tmp_path}/disk", "beta": f"{tmp_path}/{other}"}
     clusters = {**policy.clusters, "beta": policy.clusters[policy.site.cluster]}
-    storage = {"disk": StorageAreaSection(clusters=ClusterPaths(paths))}
+    storage = {"disk": StorageAreaSection(clusters=PathByCluster(paths))}
 
     _, finding = check_storage_area_owners(replace(policy, clusters=clusters, storage=storage))
 
@@ -281,7 +281,7 @@ def test_programs_of_the_site_are_checked(tmp_path: Path, mode: int | None, stat
         (tmp_path / "store").chmod(mode)
     storage = {
         "archive": StorageAreaSection(kind=StorageAreaKind.COMMAND, program=program),
-        "disk": StorageAreaSection(clusters=ClusterPaths({"beta": "/gone"}), load_command=program),
+        "disk": StorageAreaSection(clusters=PathByCluster({"beta": "/gone"}), load_command=program),
     }
     campaigns = {"beta": ClusterCampaignsSection(stress_script=program)}
     at_site = replace(area(tmp_path), storage=storage, campaigns=campaigns)

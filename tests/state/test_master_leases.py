@@ -75,10 +75,10 @@ class TwoMasters(RuleBasedStateMachine):
     @rule(host=st.sampled_from(HOSTS))
     def a_master_tries_to_lead(self, host: str) -> None:
         master = self.masters[host]
-        lease = master.rows.read_lease(RUNNER)
+        lease = master.rows.read_master_lease(RUNNER)
         is_free = self.now_s >= self.expires_s or self.leader == host
         assert may_take_lease(lease, host) is is_free
-        term = master.rows.take_lease(lease, host, LEASE_S)
+        term = master.rows.take_master_lease(lease, host, LEASE_S)
         assert bool(term) is is_free
         if term:
             write_master_record(self.ledger, RUNNER, term, host)
@@ -89,7 +89,7 @@ class TwoMasters(RuleBasedStateMachine):
     @rule(host=st.sampled_from(HOSTS))
     def a_master_renews_its_lease(self, host: str) -> None:
         master = self.masters[host]
-        is_renewed = bool(master.term) and master.rows.renew_lease(RUNNER, master.term, LEASE_S)
+        is_renewed = bool(master.term) and master.rows.renew_master_lease(RUNNER, master.term, LEASE_S)
         assert is_renewed is (self.leader == host)
         if is_renewed:
             master.renewed_s, self.expires_s = self.now_s, self.now_s + LEASE_S
@@ -150,18 +150,18 @@ TestTwoMasters.settings = settings(max_examples=25, stateful_step_count=40, dead
 
 def test_a_deposed_master_finds_its_transaction_refused(state_url: str) -> None:
     rows = MasterLeaseRows(StateFile.open(state_url))
-    first = rows.take_lease(rows.read_lease(RUNNER), "a/1", 0.0)
+    first = rows.take_master_lease(rows.read_master_lease(RUNNER), "a/1", 0.0)
     state = StateFile.open(state_url, require_lead=partial(require_term_in_transaction, program=RUNNER, term=first))
     state.execute(ANY)
-    second = rows.take_lease(rows.read_lease(RUNNER), "b/2", LEASE_S)
+    second = rows.take_master_lease(rows.read_master_lease(RUNNER), "b/2", LEASE_S)
 
     with pytest.raises(MasterDeposed, match="another master leads; nothing was stored"):
         state.execute(ANY)
     assert state.rows(sa.text("SELECT 1 AS n"))[0]["n"] == 1
-    assert (first, second, rows.renew_lease(RUNNER, first, 1.0)) == (1, 2, False)
-    assert rows.take_lease(rows.read_lease(RUNNER), "a/1", 1.0) == 0
+    assert (first, second, rows.renew_master_lease(RUNNER, first, 1.0)) == (1, 2, False)
+    assert rows.take_master_lease(rows.read_master_lease(RUNNER), "a/1", 1.0) == 0
     assert rows.give_up_lease(RUNNER, second)
-    assert rows.take_lease(rows.read_lease(RUNNER), "a/1", 1.0) == 3
+    assert rows.take_master_lease(rows.read_master_lease(RUNNER), "a/1", 1.0) == 3
     state.close()
     rows._database.close()
 
@@ -171,7 +171,7 @@ def test_a_stopped_masters_open_transaction_delays_no_takeover_and_is_undone(pos
     """A renewal passes a long transaction of the same master."""
     url = postgresql.new()
     rows, other = (MasterLeaseRows(StateFile.open(url)) for _ in range(2))
-    term = rows.take_lease(rows.read_lease(RUNNER), "a/1", LEASE_S)
+    term = rows.take_master_lease(rows.read_master_lease(RUNNER), "a/1", LEASE_S)
     require = partial(require_term_in_transaction, program=RUNNER, term=term)
     state = StateFile.open(url, require_lead=require, session=session_name(RUNNER, term))
     has_begun, wakes = threading.Event(), threading.Event()
@@ -190,11 +190,11 @@ def test_a_stopped_masters_open_transaction_delays_no_takeover_and_is_undone(pos
     master = threading.Thread(target=stopped)
     master.start()
     has_begun.wait(30)
-    assert rows.renew_lease(RUNNER, term, 0.0)
+    assert rows.renew_master_lease(RUNNER, term, 0.0)
     with pytest.raises(StateError, match="lock timeout"):
-        other.take_lease(other.read_lease(RUNNER), "b/2", LEASE_S)
+        other.take_master_lease(other.read_master_lease(RUNNER), "b/2", LEASE_S)
     other.end_sessions_of_term(RUNNER, term)
-    assert other.take_lease(other.read_lease(RUNNER), "b/2", LEASE_S) == 2
+    assert other.take_master_lease(other.read_master_lease(RUNNER), "b/2", LEASE_S) == 2
     wakes.set()
     master.join()
 

@@ -161,7 +161,7 @@ class EmbeddedJobStore:
     @property
     def local_slots(self) -> int:
         """The number of slots of queue `embedded`."""
-        return self._select_number("SELECT slots FROM cluster")
+        return self._query_single_number("SELECT slots FROM cluster")
 
     @local_slots.setter
     def local_slots(self, slots: int) -> None:
@@ -174,24 +174,24 @@ class EmbeddedJobStore:
     @property
     def waiting_job_count(self) -> int:
         """The number of jobs that wait for slots; held jobs, jobs in error state and array tasks don't count."""
-        return self._select_number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
+        return self._query_single_number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
 
     @property
     def preemptible_slots(self) -> int:
-        return self._select_number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
+        return self._query_single_number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
     def add_job(self, request: EmbeddedJobRequest, owner: str) -> int:
         with self.write_transaction():
             self._require_satisfiable_request(request)
-            job = self._insert_job(request, owner, 0, min(1, request.tasks))
+            job = self._insert_waiting_job(request, owner, 0, min(1, request.tasks))
             if request.tasks:
                 self.update_job(job, array=job)
             for index in range(2, request.tasks + 1):
-                self._insert_job(request, owner, job, index)
+                self._insert_waiting_job(request, owner, job, index)
             self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
         return job
 
-    def _insert_job(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
+    def _insert_waiting_job(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
         same = ("name", "account", "shell", "cwd", "output", "slots", "held", "walltime_s", "yields")
         values = {column: getattr(request, column) for column in same}
         values |= {"owner": owner, "wanted": request.queue, "submitted_at": time.time(), "array": array, "place": index}
@@ -283,7 +283,7 @@ class EmbeddedJobStore:
     def used_slots(self, at: str = "") -> int:
         """Return how many slots the jobs of queue `at` use; empty `at` stands for queue `embedded`."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
-        return self._select_number(query, encode_text_as_bytes(at))
+        return self._query_single_number(query, encode_text_as_bytes(at))
 
     def update_job(self, number: int, **values: object) -> None:
         columns = ", ".join(f"{column} = ?" for column in values)
@@ -294,7 +294,7 @@ class EmbeddedJobStore:
         """Delete a job's row, and the script if no other task of the array needs the script."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
-        if not self._select_number(query, job.array):
+        if not self._query_single_number(query, job.array):
             self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
     def requeue_job(self, job: EmbeddedJob, error: str = "") -> None:
@@ -351,5 +351,5 @@ class EmbeddedJobStore:
     def _select_rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return [tuple(map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
 
-    def _select_number(self, query: str, *values: object) -> int:
+    def _query_single_number(self, query: str, *values: object) -> int:
         return int(self._db.execute(query, values).fetchone()[0])

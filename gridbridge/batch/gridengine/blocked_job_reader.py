@@ -38,7 +38,7 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 
 
 def query_blocked_jobs(cell: GridEngineCellAccessSettings) -> CellRequestsAndResources:
-    table = ConsumableTable(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
+    table = CellConsumables(qconf_parser_and_edits.parse_complex_table(query_qconf_object(cell, "-sc")).values())
     shown = ",".join((*table.names, "remote", BEST_EFFORT))
     argv = sge_command_line_builders.list_jobs_argv(cell, "-F", shown, "-r", "-u", "*", "-xml")
     return parse_blocked_jobs(run_client_in_utc(cell, argv).require_success().stdout, table)
@@ -74,7 +74,7 @@ def query_instances_able_to_run_job(
     return frozenset(answer.stdout.decode("utf-8", "replace").split())
 
 
-class ConsumableTable:
+class CellConsumables:
     """A cell's consumables, and its exclusive resources, by which a job reserves a whole host."""
 
     def __init__(self, rows: Iterable[QconfComplexRow]) -> None:
@@ -118,7 +118,7 @@ def parse_consumable_amount(text: str) -> float | None:
 
 
 @qstat_xml_parser.with_qstat_xml_repair
-def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
+def parse_blocked_jobs(data: bytes, table: CellConsumables) -> CellRequestsAndResources:
     """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
     requests = dict[tuple[object, ...], WaitingLocalRequest]()
     running = list[RunningJobWithResources]()  # running tasks of the queue instance being read
@@ -155,7 +155,7 @@ def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndRe
 
 
 def _running_job_with_resources(
-    leafs: Mapping[str, str], pairs: Pairs, state: JobState, table: ConsumableTable
+    leafs: Mapping[str, str], pairs: Pairs, state: JobState, table: CellConsumables
 ) -> RunningJobWithResources:
     slots = int(leafs["slots"])
     return RunningJobWithResources(
@@ -169,7 +169,7 @@ def _running_job_with_resources(
     )
 
 
-def _waiting_job_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTable) -> WaitingLocalRequest:
+def _waiting_job_request(leafs: Mapping[str, str], pairs: Pairs, table: CellConsumables) -> WaitingLocalRequest:
     slots = int(leafs["slots"])
     return WaitingLocalRequest(
         job=int(leafs["JB_job_number"]),
@@ -183,7 +183,7 @@ def _waiting_job_request(leafs: Mapping[str, str], pairs: Pairs, table: Consumab
 
 
 def _queue_instance_with_free_resources(
-    element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: ConsumableTable
+    element: qstat_xml_parser.Element, leafs: Mapping[str, str], table: CellConsumables
 ) -> tuple[FreeQueueInstanceResources | None, bool, dict[str, float]]:
     """Return (open local batch instance or None, whether best-effort, the cell's free consumables)."""
     values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]

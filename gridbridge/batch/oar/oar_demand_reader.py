@@ -42,7 +42,7 @@ OPTIONAL_FILES: tuple[str, ...] = ()
 NODE_PORT = 6667  # port of OAR's sshd on each node, in all packages of OAR
 PROBE_S = 1.0
 AT_ONCE = 32  # number of nodes probed at the same time
-WHOLE_NODES = "whole_nodes"  # invented resource that stands for a whole node
+WHOLE_NODES = "exclusively_used_node_count"  # invented resource that stands for a whole node
 ENOUGH = 1 << 30  # number of slots that stands for no limit
 
 # state of held jobs, and of jobs that wait for the end of other jobs

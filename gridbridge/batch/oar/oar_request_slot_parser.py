@@ -34,10 +34,10 @@ class OarSlotDistribution(NamedTuple):
         return self.pe.startswith(EVERY) or any(group.needs_all_nodes for group in self.groups)
 
     @property
-    def whole_nodes(self) -> int:
+    def exclusively_used_node_count(self) -> int:
         """The number of nodes that the request uses exclusively."""
         if self.groups:
-            return sum(group.whole_nodes for group in self.groups)
+            return sum(group.exclusively_used_node_count for group in self.groups)
         if not self.is_whole:
             return 0
         return 1 if self.pe == ONE else self.slots // slots_per_node_in_pe_name(self.pe)
@@ -74,7 +74,7 @@ def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str 
     match = REPORTED.match(message)
     reports = [int(match[1]) if match else 0, *[0] * (len(ways) - 1)]
     distributions = [_parse_request_alternative(*way, sizes) for way in zip(ways, reports, strict=True)]
-    distributions.sort(key=lambda way: (way.needs_all_nodes, way.whole_nodes, way.slots))
+    distributions.sort(key=lambda way: (way.needs_all_nodes, way.exclusively_used_node_count, way.slots))
     return distributions[:WAYS]
 
 
@@ -95,7 +95,7 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
         return _parse_request_group(groups[0], reported, sizes)
     distributions = _parse_request_groups(groups, reported, sizes)
     if distributions and all(way.is_whole for way in distributions):
-        nodes = sum(way.whole_nodes for way in distributions)
+        nodes = sum(way.exclusively_used_node_count for way in distributions)
         return OarSlotDistribution(
             nodes * sizes.smallest_node_slots, f"{EACH}{sizes.smallest_node_slots}", is_whole=True
         )

@@ -93,7 +93,7 @@ def _bring_into_present_folder(
     return {
         int(output.partition("/")[0]): f"{home}/{targets[output]}: {why}"
         if why != NO_FILE
-        else _no_such(source, output)
+        else _missing_output_message(source, output)
         for output, why in wrong.items()
     }
 
@@ -125,7 +125,7 @@ def _is_folder(source: TaskOutputFolderAtCluster, output: str) -> bool:
     return source.login is None and os.path.isdir(f"{source.folder}/{output}")
 
 
-def _no_such(source: TaskOutputFolderAtCluster, output: str) -> str:
+def _missing_output_message(source: TaskOutputFolderAtCluster, output: str) -> str:
     return f"{source.folder}/{output}: no such file at the cluster"
 
 

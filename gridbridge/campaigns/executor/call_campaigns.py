@@ -44,7 +44,7 @@ class _CallsOfCampaign:
     is_published: bool = False
 
 
-class CallCampaigns:
+class ExecutorCallCampaigns:
     """The campaigns of an Executor's calls; a new campaign begins if the last campaign accepts no more tasks."""
 
     def __init__(self, parsed: ParsedJdl, paths: FixedPaths, clock: Clock) -> None:

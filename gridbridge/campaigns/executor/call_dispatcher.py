@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from threading import Condition, RLock, Thread
 from typing import Any, TypeVar
 
-from gridbridge.campaigns.executor.call_campaigns import CallCampaigns
-from gridbridge.campaigns.executor.call_files import CallFolder, CallOutcome
+from gridbridge.campaigns.executor.call_campaigns import ExecutorCallCampaigns
+from gridbridge.campaigns.executor.call_files import ExecutorCallFolder, ExecutorCallOutcome
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
@@ -33,8 +33,8 @@ class CallFuture(Future[T]):
         return self.cancelled()
 
 
-class CallDispatcher:
-    def __init__(self, folder: CallFolder, campaigns: CallCampaigns, clock: Clock) -> None:
+class ExecutorCallDispatcher:
+    def __init__(self, folder: ExecutorCallFolder, campaigns: ExecutorCallCampaigns, clock: Clock) -> None:
         self._folder = folder
         self._campaigns = campaigns
         self._clock = clock
@@ -106,15 +106,15 @@ class CallDispatcher:
         self._remove_folder_if_idle()  # waits for a thread that is about to end
 
     def _send_calls(self) -> None:
-        while calls := self._next_calls():
+        while calls := self._wait_for_calls_to_send():
             try:
                 self._campaigns.send_calls([*calls])
             except Exception as error:  # an exception of any class becomes the outcome of the calls
                 for number in calls:
                     self._folder.withdraw_call(number)
-                    self._end_call(number, CallOutcome(error=error))
+                    self._complete_future_of_call(number, ExecutorCallOutcome(error=error))
 
-    def _next_calls(self) -> tuple[int, ...]:
+    def _wait_for_calls_to_send(self) -> tuple[int, ...]:
         """Wait until no new calls are added, then return the calls to send; end the thread if there are none."""
         with self._changed:
             if self._unsent:
@@ -151,13 +151,13 @@ class CallDispatcher:
     def _has_calls_after_pause(self, pause_s: float) -> bool:
         """Say after a pause whether there are unfinished calls; if not, end the thread."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._has_calls, pause_s)
-            if not self._has_calls:
+            self._changed.wait_for(lambda: not self._has_unfinished_calls, pause_s)
+            if not self._has_unfinished_calls:
                 del self._threads[self._collect_outcomes]
-            return self._has_calls
+            return self._has_unfinished_calls
 
     @property
-    def _has_calls(self) -> bool:
+    def _has_unfinished_calls(self) -> bool:
         return bool(self._unsent or self._sent)
 
     def _end_calls_with_outcome(self) -> bool:
@@ -166,15 +166,15 @@ class CallDispatcher:
             future = self._sent.get(number)
             if future and not future.running():
                 future.set_running_or_notify_cancel()
-        numbers = self._folder.list_outcomes()
+        numbers = self._folder.list_calls_with_outcome()
         for number in numbers:
-            self._end_call(number, self._folder.read_and_remove_outcome(number))
+            self._complete_future_of_call(number, self._folder.read_and_remove_outcome(number))
         return bool(numbers)
 
     def _end_failed_calls(self) -> None:
         with suppress(GridbridgeError):  # unreadable published files are read again later
             for number, error in self._campaigns.find_failed_calls().items():
-                self._end_call(number, CallOutcome(error=error))
+                self._complete_future_of_call(number, ExecutorCallOutcome(error=error))
             self._campaigns.log_new_delays()
 
     def _end_all_calls(self, error: Exception) -> None:
@@ -183,9 +183,9 @@ class CallDispatcher:
             self._unsent.clear()
             calls = [*self._sent]
         for number in calls:
-            self._end_call(number, CallOutcome(error=error))
+            self._complete_future_of_call(number, ExecutorCallOutcome(error=error))
 
-    def _end_call(self, number: int, outcome: CallOutcome) -> None:
+    def _complete_future_of_call(self, number: int, outcome: ExecutorCallOutcome) -> None:
         with self._changed:
             future = self._sent.pop(number, None)
             if future:
@@ -201,7 +201,7 @@ class CallDispatcher:
     def _remove_folder_if_idle(self) -> None:
         with self._removal:
             with self._changed:
-                if not self._is_closed or self._has_calls or self._is_removed:
+                if not self._is_closed or self._has_unfinished_calls or self._is_removed:
                     return
                 self._is_removed = True
             self._folder.remove()

@@ -39,14 +39,14 @@ class RemoteTraceback(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallOutcome:
+class ExecutorCallOutcome:
     """What a call returned or raised."""
 
     value: Any = None
     error: BaseException | None = None
 
 
-class CallFolder:
+class ExecutorCallFolder:
     """A folder with the calls of an Executor and their outcomes, which only its owner can read and write."""
 
     def __init__(self, parent: str, clock: Clock, *, is_shared: bool) -> None:
@@ -83,19 +83,19 @@ class CallFolder:
         return True
 
     def list_started_calls(self) -> list[int]:
-        return _list_numbers(f"{self.path}/{STARTED}") if self.is_shared else []
+        return _call_numbers_in_folder(f"{self.path}/{STARTED}") if self.is_shared else []
 
-    def list_outcomes(self) -> list[int]:
-        return _list_numbers(f"{self.path}/{RESULTS}")
+    def list_calls_with_outcome(self) -> list[int]:
+        return _call_numbers_in_folder(f"{self.path}/{RESULTS}")
 
-    def read_and_remove_outcome(self, number: int) -> CallOutcome:
+    def read_and_remove_outcome(self, number: int) -> ExecutorCallOutcome:
         """Read a call's outcome, and remove the files of the call; an unreadable outcome counts as an exception."""
         path = f"{self.path}/{RESULTS}/{number}"
         try:
             with open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
                 outcome = _outcome_of_content(pickle.load(file))  # noqa: S301 - the owner's folder
         except Exception as error:  # the methods of a value may raise any exception
-            outcome = CallOutcome(error=error)
+            outcome = ExecutorCallOutcome(error=error)
         for name in (RESULTS, CALLS, STARTED):
             _remove_file_or_folder(f"{self.path}/{name}/{number}")
         return outcome
@@ -117,7 +117,7 @@ def _remove_old_folders_of_ended_programs(parent: str, now_s: float) -> None:
                         shutil.rmtree(folder)
 
 
-def _list_numbers(folder: str) -> list[int]:
+def _call_numbers_in_folder(folder: str) -> list[int]:
     return [int(name) for name in os.listdir(folder) if name.isdecimal()]
 
 
@@ -129,13 +129,13 @@ def _remove_file_or_folder(path: str) -> None:
             shutil.rmtree(path)
 
 
-def _outcome_of_content(content: Mapping[str, Any]) -> CallOutcome:
+def _outcome_of_content(content: Mapping[str, Any]) -> ExecutorCallOutcome:
     error = content.get("error")
     if error is None:
-        return CallOutcome(value=content["value"])
+        return ExecutorCallOutcome(value=content["value"])
     error.__cause__ = RemoteTraceback(content["traceback"])
     note_standard_error(error, content["task"], content["cluster"], content["stderr"])
-    return CallOutcome(error=error)
+    return ExecutorCallOutcome(error=error)
 
 
 def note_standard_error(error: BaseException, task: str, cluster: str, lines: list[str]) -> None:

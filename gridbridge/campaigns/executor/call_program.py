@@ -110,7 +110,7 @@ def _last_lines_of_standard_error() -> "list[str]":
 def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
     job = {"task": os.environ.get("CIGRI_JOB_ID", ""), "cluster": os.environ.get("CIGRI_CLUSTER", "")}
     try:
-        return _pickle_readable({**outcome, **job}, caller)
+        return _pickle_and_check_readable({**outcome, **job}, caller)
     except Exception as error:  # the methods of a value may raise any exception
         if "error" in outcome:
             original = outcome["error"]
@@ -120,9 +120,9 @@ def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> byte
         return pickle.dumps({**outcome, **job}, PROTOCOL)
 
 
-def _pickle_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
+def _pickle_and_check_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
     """Pickle an outcome; raise an error if it can't be pickled, or if it is an exception that can't be unpickled."""
-    for pickler in _picklers(caller):
+    for pickler in _usable_pickle_modules(caller):
         try:
             data: bytes = pickler.dumps(content, PROTOCOL)
             break
@@ -135,7 +135,7 @@ def _pickle_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> byt
     return data
 
 
-def _picklers(caller: "dict[str, Any]") -> "Iterator[ModuleType]":
+def _usable_pickle_modules(caller: "dict[str, Any]") -> "Iterator[ModuleType]":
     yield pickle
     if caller["has_cloudpickle"]:
         try:

@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any, ParamSpec, TypeVar
 
 from gridbridge.campaigns.executor import call_files
-from gridbridge.campaigns.executor.call_campaigns import CallCampaigns
-from gridbridge.campaigns.executor.call_dispatcher import CallDispatcher, CallFuture
-from gridbridge.campaigns.executor.call_files import CallFolder
+from gridbridge.campaigns.executor.call_campaigns import ExecutorCallCampaigns
+from gridbridge.campaigns.executor.call_dispatcher import CallFuture, ExecutorCallDispatcher
+from gridbridge.campaigns.executor.call_files import ExecutorCallFolder
 from gridbridge.campaigns.executor.jdl_of_calls import choose_call_clusters, parse_jdl_of_calls
 from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell.clock import Clock
@@ -43,11 +43,11 @@ class Executor(futures.Executor):
         chosen = choose_call_clusters(tuple(clusters), shares_files, paths.configuration)
         parent = os.path.abspath(os.path.expanduser(folder))
         parse_jdl_of_calls(chosen, parent, python, jdl)  # mistakes are reported before the folder is made
-        call_folder = CallFolder(parent, clock, is_shared=chosen.are_sharing_files)
+        call_folder = ExecutorCallFolder(parent, clock, is_shared=chosen.are_sharing_files)
         parsed = parse_jdl_of_calls(chosen, call_folder.path, python, jdl)
         self._folder = call_folder
-        self._campaigns = CallCampaigns(parsed, paths, clock)
-        self._dispatcher = CallDispatcher(call_folder, self._campaigns, clock)
+        self._campaigns = ExecutorCallCampaigns(parsed, paths, clock)
+        self._dispatcher = ExecutorCallDispatcher(call_folder, self._campaigns, clock)
         self._pid = os.getpid()
         self._numbers = count()
         self._closing = weakref.finalize(self, _close_in_own_process, self._dispatcher, self._pid)
@@ -96,6 +96,6 @@ class Executor(futures.Executor):
         self._dispatcher.require_open_executor()
 
 
-def _close_in_own_process(dispatcher: CallDispatcher, pid: int) -> None:
+def _close_in_own_process(dispatcher: ExecutorCallDispatcher, pid: int) -> None:
     if os.getpid() == pid:
         dispatcher.close()

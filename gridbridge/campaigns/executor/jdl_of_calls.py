@@ -20,14 +20,16 @@ OWN_KEYS = ("clusters", "exec_file", "inputs", "nb_jobs", "outputs", "outputs_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallClusters:
+class ExecutorCallClusters:
     """The clusters at which calls run, and whether they share the caller's filesystem."""
 
     names: tuple[str, ...]
     are_sharing_files: bool
 
 
-def choose_call_clusters(names: Sequence[str], are_sharing_files: bool | None, configuration: str) -> CallClusters:
+def choose_call_clusters(
+    names: Sequence[str], are_sharing_files: bool | None, configuration: str
+) -> ExecutorCallClusters:
     """Return the named clusters, by default all; a cluster reached by ssh does not share the caller's filesystem.
 
     Raises ConfigError for an unknown cluster.
@@ -38,7 +40,7 @@ def choose_call_clusters(names: Sequence[str], are_sharing_files: bool | None, c
     chosen = tuple(names) or _clusters_of_campaigns(policy)
     if are_sharing_files is None:
         are_sharing_files = not any(policy.clusters[name].has_own_accounts_and_files for name in chosen)
-    return CallClusters(names=chosen, are_sharing_files=are_sharing_files)
+    return ExecutorCallClusters(names=chosen, are_sharing_files=are_sharing_files)
 
 
 def _clusters_of_campaigns(policy: Policy) -> tuple[str, ...]:
@@ -47,7 +49,7 @@ def _clusters_of_campaigns(policy: Policy) -> tuple[str, ...]:
     return tuple(name for name, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
 
 
-def parse_jdl_of_calls(clusters: CallClusters, folder: str, python: str, keys: Mapping[str, Any]) -> ParsedJdl:
+def parse_jdl_of_calls(clusters: ExecutorCallClusters, folder: str, python: str, keys: Mapping[str, Any]) -> ParsedJdl:
     """Return the campaign of the calls in a folder, still without tasks; raise ConfigError for wrong JDL keys."""
     if wrong := ", ".join(sorted(set(OWN_KEYS).intersection(keys))):
         raise ConfigError((f"{wrong}: set by Executor itself; expected other keys of a JDL",))

@@ -89,18 +89,18 @@ class CampaignMasterLead:
             try:
                 if self.try_to_lead():
                     return True
-                self._report_once("event=waits_for_lead program=%s leader=%s", self._program, self.leader)
+                self._log_lead_change_once("event=waits_for_lead program=%s leader=%s", self._program, self.leader)
             except (MasterFoldersNotShared, DatabaseDriverMissing):
                 raise
             except (GridbridgeError, OSError) as error:
-                self._report_once("event=lease_unknown program=%s why=%r", self._program, str(error))
+                self._log_lead_change_once("event=lease_unknown program=%s why=%r", self._program, str(error))
             signals.wait_for_signal(self.pause_s)
         return False
 
     def try_to_lead(self) -> bool:
         """Take the lease if it is free, mark the shared folders, and renew the lease from then on."""
         rows = self._rows = self._rows or MasterLeaseRows(StateFile.open(self._url))
-        lease = rows.read_lease(self._program)
+        lease = rows.read_master_lease(self._program)
         self.leader = lease.host_name
         if lease.accepted_term != self._checked_term:
             self._require_shared_folders(lease)
@@ -108,17 +108,17 @@ class CampaignMasterLead:
             return False
         self._renewed_s, self._renewed_for_s = self._clock.steady_s(), self.lease_s
         try:
-            term = rows.take_lease(lease, self._host, self._renewed_for_s)
+            term = rows.take_master_lease(lease, self._host, self._renewed_for_s)
         except StateError:  # a transaction of the silent master blocks the change
             rows.end_sessions_of_term(self._program, lease.term)
-            term = rows.take_lease(lease, self._host, self._renewed_for_s)
+            term = rows.take_master_lease(lease, self._host, self._renewed_for_s)
         return bool(term) and self._begin_to_lead(rows, lease, term)
 
     def _begin_to_lead(self, rows: MasterLeaseRows, lease: CampaignMasterLease, term: int) -> bool:
         try:
             marks = self._require_shared_folders(lease)
             higher = master_lease_rules.term_above_all_marks(term, marks)
-            if higher != term and not rows.raise_term(self._program, term, higher):
+            if higher != term and not rows.raise_term_of_lease(self._program, term, higher):
                 return False
             term = higher
             folders = self._mark_shared_folders(term)
@@ -160,9 +160,9 @@ class CampaignMasterLead:
         while not self._given_up.wait(self.pause_s):
             began_s, lease_s = self._clock.steady_s(), self.lease_s
             try:
-                is_renewed = rows.renew_lease(self._program, term, lease_s)
+                is_renewed = rows.renew_master_lease(self._program, term, lease_s)
             except StateError as error:
-                self._report_once("event=lease_unknown program=%s why=%r", self._program, str(error))
+                self._log_lead_change_once("event=lease_unknown program=%s why=%r", self._program, str(error))
                 continue
             if not is_renewed:
                 self.term = 0
@@ -183,7 +183,7 @@ class CampaignMasterLead:
             if self._rows and term:
                 self._rows.give_up_lease(self._program, term)
 
-    def _report_once(self, words: str, *values: object) -> None:
+    def _log_lead_change_once(self, words: str, *values: object) -> None:
         if words % values != self._reported:
             self._reported = words % values
             _log.warning(words, *values)

@@ -109,13 +109,15 @@ def _run_cycles_whenever_leading(
 ) -> None:
     """Run cycles until a signal comes; without `lead` always, otherwise whenever this process leads."""
 
-    def make_again(policy: Policy) -> CycleDaemon[Any, Any]:
+    def make_daemon_of_configuration(policy: Policy) -> CycleDaemon[Any, Any]:
         if lead:
             lead.lease_s = policy.site.master_lease_s
         return make(policy, clock, is_dry=False, lead=lead)
 
     while not signals.is_stopped and (lead is None or lead.wait_for_lead(signals, life_sign)):
-        lasting = ReloadingDaemon(make_again(configuration.policy), configuration, make_again)
+        lasting = ReloadingDaemon(
+            make_daemon_of_configuration(configuration.policy), configuration, make_daemon_of_configuration
+        )
         stops = lead.signals_while_leading(signals) if lead else signals
         run_cycles_until_signal(lasting, stops, life_sign, clock)
 

@@ -124,7 +124,7 @@ class CampaignPublisher:
             ends[campaign] += self._count_ended_tasks(campaign, shown, now)
             if are_asked:
                 again = (publications.counts_of_one_ended_task(task, now) for task in shown if task.is_waiting)
-                ends[campaign] += (replace(end, failed=1).negated() for end in again)
+                ends[campaign] += (replace(end, failed=1).with_opposite_signs() for end in again)
         for campaign, task_ends in ends.items():
             counts = publications.sum_task_end_counts_by_cluster(task_ends, now)
             published_campaign_files.append_published_task_end_counts(campaign, counts, self._folder)
@@ -137,7 +137,7 @@ class CampaignPublisher:
     def _publish_all_tasks_of_campaign(self, campaign: int) -> None:
         now = self._clock.now()
         published = published_campaign_files.read_published_task_end_counts(campaign, self._folder)
-        counted = tuple(end.negated() for end in published)
+        counted = tuple(end.with_opposite_signs() for end in published)
         for part in range(self._tasks.last_submitted_task(campaign) // A_FILE + 1):
             ends = self._count_ended_tasks(campaign, self._publish_task_file(campaign, part), now)
             counted = publications.sum_task_end_counts_by_cluster((*counted, *ends), now)

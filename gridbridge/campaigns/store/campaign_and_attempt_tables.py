@@ -213,7 +213,7 @@ class CampaignRows:
         rows = [
             asdict(batch)
             | {"campaign": campaign}
-            | {name: _join_words(map(str, getattr(batch, name))) for name in names}
+            | {name: _join_words_with_outer_blanks(map(str, getattr(batch, name))) for name in names}
             for batch in waiting
         ]
         if rows:
@@ -320,11 +320,14 @@ class CampaignRows:
 
 
 def _next_tasks_of_kind(kind: TaskCountByExclusions) -> Select[Any]:
-    is_of = (WAITING.c.avoid == _join_words(kind.avoid), WAITING.c.never == _join_words(kind.never))
+    is_of = (
+        WAITING.c.avoid == _join_words_with_outer_blanks(kind.avoid),
+        WAITING.c.never == _join_words_with_outer_blanks(kind.never),
+    )
     return NEXT_WAITING.where(*is_of, WAITING.c.awaits == "")
 
 
-def _join_words(words: Iterable[str]) -> str:
+def _join_words_with_outer_blanks(words: Iterable[str]) -> str:
     """Join words with blanks around each word, so that SQL can search for a word."""
     text = " ".join(words)
     return f" {text} " if text else ""

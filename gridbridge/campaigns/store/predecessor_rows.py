@@ -115,7 +115,9 @@ class PredecessorRows:
     def read_progress_of_predecessors(self) -> Mapping[int, PredecessorProgress]:
         """Return the progress of each predecessor of an unfinished campaign, by number of the predecessor."""
         going = select(CAMPAIGNS.c.number).where(IS_GOING)
-        return self._progress_of(select(PREDECESSORS.c.predecessor).where(PREDECESSORS.c.campaign.in_(going)))
+        return self._query_progress_of_campaigns(
+            select(PREDECESSORS.c.predecessor).where(PREDECESSORS.c.campaign.in_(going))
+        )
 
     def count_predecessors_of_person(self, uid: int) -> int:
         """Return how many predecessors a person's unfinished campaigns name together."""
@@ -136,7 +138,7 @@ class PredecessorRows:
         return sendable
 
     def progress_of_campaign(self, number: int) -> PredecessorProgress:
-        return self._progress_of(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number))[number]
+        return self._query_progress_of_campaigns(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number))[number]
 
     def find_newest_campaign(self, uid: int, name: str, below: int) -> Campaign | None:
         """Return the newest campaign of a person with a name and a number below `below`."""
@@ -164,7 +166,7 @@ class PredecessorRows:
                     self._campaigns.remove_unsent_tasks(campaign, before)
                     self._campaigns.add_unsent_tasks(campaign, *after)
 
-    def _progress_of(self, numbers: Select[tuple[int]]) -> dict[int, PredecessorProgress]:
+    def _query_progress_of_campaigns(self, numbers: Select[tuple[int]]) -> dict[int, PredecessorProgress]:
         of = (CAMPAIGNS.c.number.in_(numbers),)
         unfinished = {
             row["number"] for row in self._database.rows(select(CAMPAIGNS.c.number).where(*of, IS_UNFINISHED))

@@ -260,12 +260,12 @@ def _make_option_field_setter(name: str, parse: Callable[[str], object]) -> Sett
 
 
 def _make_output_path_setter(name: str) -> Setter:
-    def set_path(request: JobScriptRequest, text: str) -> list[str]:
+    def set_output_path(request: JobScriptRequest, text: str) -> list[str]:
         path, notes = output_path_for_any_host(text)
         setattr(request, name, path)
         return notes
 
-    return set_path
+    return set_output_path
 
 
 def _set_parallel_environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:

@@ -85,7 +85,7 @@ def _update_silent_cluster_events(book: OpenCampaignEventsInCycle, situation: Ca
             book.close_event(event, situation.at)
         elif not event:
             event = new_campaign_event(CampaignEventSubject.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at)
-            book.put_event(replace(event, why=situation.silent.get(name, "")))
+            book.add_or_replace_event(replace(event, why=situation.silent.get(name, "")))
 
 
 def record_failed_task_events(
@@ -103,7 +103,7 @@ def record_failed_task_events(
             why=f"the cluster has no trace of job {attempt.forgotten_job}" if attempt.forgotten_job else "",
         )
         event = book.find_equal_event(fresh) or fresh
-        book.put_event(replace(event, tasks=event.tasks + 1, last_at=at))
+        book.add_or_replace_event(replace(event, tasks=event.tasks + 1, last_at=at))
 
 
 def _update_failed_start_events(
@@ -117,7 +117,7 @@ def _update_failed_start_events(
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:
             event = event or repeat_event_with_longer_pause(None, code, pair, situation.at, situation.failures)
             first = attempt.task if event.first_task is None else event.first_task
-            book.put_event(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
+            book.add_or_replace_event(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
         elif event and is_started and sent_at[attempt.campaign, attempt.array] > event.opened_at:
             book.close_event(event, situation.at)
 
@@ -131,10 +131,10 @@ def _open_failure_and_black_hole_events(
         is_bad = record.errors_in_row >= situation.failures.program_errors
         if is_bad and not book.find_event(CampaignEventCode.BLACKLIST, *pair):
             event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at)
-            book.put_event(replace(event, tasks=record.errors_in_row, host=record.error_host))
+            book.add_or_replace_event(replace(event, tasks=record.errors_in_row, host=record.error_host))
         if pair in black_holes and not book.find_event(CampaignEventCode.SINK, *pair):
             event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at)
-            book.put_event(replace(event, tasks=record.successes))
+            book.add_or_replace_event(replace(event, tasks=record.successes))
 
 
 def _update_campaigns_without_cluster_events(
@@ -148,7 +148,9 @@ def _update_campaigns_without_cluster_events(
         if stuck is False:
             book.close_event(event, situation.at)
         elif stuck and not event:
-            book.put_event(new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at))
+            book.add_or_replace_event(
+                new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at)
+            )
     ending = {code, CampaignEventCode.PREDECESSOR_FAILED, *USAGE_EVENTS, *BLACKLISTING_EVENTS}
     ending -= {CampaignEventCode.SINK}
     for event in book.open_events:
@@ -167,7 +169,7 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
         event = book.find_event(code, *pair) or fresh
         if event.tasks != len(tasks):
             first = min((task for task in tasks if not is_prologue_or_epilogue_task(task)), default=None)
-            book.put_event(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
+            book.add_or_replace_event(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
     for event in book.open_events:
         if event.code is code and (event.campaign, event.cluster) not in of and event.cluster in situation.room:
             book.close_event(event, situation.at)
@@ -184,7 +186,7 @@ def _update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: C
     for name in sorted(situation.dropped):
         book.close_event(book.find_event(CampaignEventCode.GET_JOBS, 0, name), situation.at)
         if not book.find_event(code, 0, name):
-            book.put_event(new_campaign_event(CampaignEventSubject.CLUSTER, code, 0, name, situation.at))
+            book.add_or_replace_event(new_campaign_event(CampaignEventSubject.CLUSTER, code, 0, name, situation.at))
     for event in book.open_events:
         if event.code is code and event.cluster not in situation.dropped:
             book.close_event(event, situation.at)

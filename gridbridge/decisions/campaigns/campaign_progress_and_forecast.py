@@ -41,12 +41,12 @@ class RunTimeSurvivalCurve:
         return sum(share * length for share, length in self._shares_and_lengths_of_curve_steps())
 
     @property
-    def time_variation(self) -> float:
+    def run_time_variation(self) -> float:
         """The standard deviation of the run times divided by their mean; close to 1 if few tasks have ended."""
-        return sqrt((self.squared_time_variation * self.count + 2) / (self.count + 2))
+        return sqrt((self.squared_run_time_variation * self.count + 2) / (self.count + 2))
 
     @property
-    def squared_time_variation(self) -> float:
+    def squared_run_time_variation(self) -> float:
         """The variance of run times, divided by the square of the mean."""
         square, reached = 0.0, 0.0
         for share, length in self._shares_and_lengths_of_curve_steps():
@@ -117,7 +117,9 @@ def _extend_survival_curve(times: list[float], shares: list[float], count: int, 
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
-    spread = max(INSTANT_S, young_s if last_share > beyond or count < 2 else curve.time_variation * curve.mean_run_time)
+    spread = max(
+        INSTANT_S, young_s if last_share > beyond or count < 2 else curve.run_time_variation * curve.mean_run_time
+    )
     last_share = max(last_share, beyond)
     return RunTimeSurvivalCurve(
         (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
@@ -248,15 +250,16 @@ class _CampaignEndProbability:
 
 def _log_deviation_of_last_task_start(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
     """Return the standard deviation of the logarithm of the time at which the last unsent task starts."""
-    by_chance = curve.time_variation**2 * (1 / waiting + 2 / max(1, curve.count))
-    round_s = curve.mean_run_time * max(0.0, 1 - sqrt(curve.squared_time_variation))
+    by_chance = curve.run_time_variation**2 * (1 / waiting + 2 / max(1, curve.count))
+    round_s = curve.mean_run_time * max(0.0, 1 - sqrt(curve.squared_run_time_variation))
     return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))
 
 
 def _end_delay_by_running_tasks_s(running: Iterable[Weighed], rate: float) -> float:
     """Return how much later, in seconds, running tasks end than tasks whose starts are evenly spread."""
     late = sum(
-        many * (curve.mean_remaining_run_time(elapsed) / curve.mean_run_time - (1 + curve.squared_time_variation) / 2)
+        many
+        * (curve.mean_remaining_run_time(elapsed) / curve.mean_run_time - (1 + curve.squared_run_time_variation) / 2)
         for curve, elapsed, many in running
         if curve.mean_run_time
     )

@@ -18,7 +18,7 @@ class ClusterOfferToScheduler:
     may_wait: int  # number of additional tasks of all campaigns that may wait at the cluster
     most: int  # number of tasks that max_jobs, file servers and limits on arrays still allow
     waiting: int = 0  # number of the campaign's tasks that wait at the cluster
-    given: int = 0  # number of tasks already allotted to the cluster in this cycle; 0 in `to_start`
+    given: int = 0  # number of tasks already allotted to the cluster in this cycle; 0 in `count_tasks_to_start`
     is_tried: bool = False  # whether a task of the campaign was sent to the cluster before
     predicted: TasksPerFreeSlotUpdate | None = None  # job ratio at the cluster; None: unknown
 
@@ -31,21 +31,21 @@ class ClusterOfferToScheduler:
 class CampaignScheduler(Protocol):
     """A scheduler decides how many tasks to send, from the offer alone."""
 
-    def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
+    def count_tasks_to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many tasks to send to free slots."""
 
-    def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
+    def count_tasks_to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many additional tasks to send to wait at the cluster."""
 
 
 class TaskPerClusterScheduler:
     """The scheduler of test campaigns, which send only one task to each cluster (CiGri's specification)."""
 
-    def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
+    def count_tasks_to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return 1 if a task fits and the cluster has not yet got a task of the campaign; otherwise 0."""
         return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
-    def to_wait(self, _: ClusterOfferToScheduler, /) -> int:
+    def count_tasks_to_wait(self, _: ClusterOfferToScheduler, /) -> int:
         """Return 0, because no task of a test campaign is sent to wait."""
         return 0
 
@@ -53,7 +53,7 @@ class TaskPerClusterScheduler:
 class WorkqueueScheduler:
     """The scheduler of usual campaigns: fills free slots, then lets more tasks wait (CiGri: workqueue)."""
 
-    def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
+    def count_tasks_to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many tasks the job ratio (tasks per free slot) allows; 0 without a job ratio."""
         if offer.predicted is None:
             return 0
@@ -61,7 +61,7 @@ class WorkqueueScheduler:
         ratio, slots = offer.predicted.ratio, max(1.0, offer.predicted.terms.slots)
         return max(0, min(count_tasks_by_job_ratio(ratio, free_slots, slots) - offer.waiting, offer.most))
 
-    def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
+    def count_tasks_to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return how many additional tasks may wait at the cluster, within the limit of the offer."""
         return max(0, min(offer.may_wait, offer.most - offer.given)) if offer.predicted else 0
 

@@ -48,7 +48,7 @@ class OpenCampaignEventsInCycle:
         """Return the open event with the same code, campaign, cluster and exit status as an event."""
         return self._now.get(event.identity)
 
-    def put_event(self, event: CampaignEvent) -> None:
+    def add_or_replace_event(self, event: CampaignEvent) -> None:
         """Add or replace an open event; an event with `closed_at` is removed from the open events."""
         self._now[event.identity] = self._changed[event.identity] = event
         if event.closed_at:
@@ -57,7 +57,7 @@ class OpenCampaignEventsInCycle:
     def close_event(self, event: CampaignEvent | None, at: datetime) -> None:
         """Close an event at time `at`; do nothing for None."""
         if event:
-            self.put_event(replace(event, closed_at=at))
+            self.add_or_replace_event(replace(event, closed_at=at))
 
 
 MAX_DOUBLINGS = 32
@@ -114,7 +114,9 @@ def record_cluster_probes(
     for send in sends:
         pair = send.campaign, send.cluster
         if barred.get(pair) is ClusterClosureOrProbe.PROBE and (event := book.find_event(code, *pair)):
-            book.put_event(repeat_event_with_longer_pause(event, code, pair, situation.at, situation.failures))
+            book.add_or_replace_event(
+                repeat_event_with_longer_pause(event, code, pair, situation.at, situation.failures)
+            )
 
 
 def repeat_event_with_longer_pause(

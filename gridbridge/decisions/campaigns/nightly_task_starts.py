@@ -20,7 +20,10 @@ def list_next_nights(weekly: Iterable[WeeklyNight], zone: tzinfo, now: datetime)
     weekly, today = tuple(weekly), now.astimezone(zone).date()
     days = [today + timedelta(days=number) for number in range(-DAYS_BEFORE, DAYS_AHEAD)]
     nights = sorted(
-        (_utc_time(day, night.begin_min, zone, fold=0), _utc_time(day, night.end_min, zone, fold=1))
+        (
+            _local_minutes_as_utc(day, night.begin_min, zone, fold=0),
+            _local_minutes_as_utc(day, night.end_min, zone, fold=1),
+        )
         for day in days
         for night in weekly
         if day.weekday() in night.days
@@ -35,7 +38,7 @@ def list_next_nights(weekly: Iterable[WeeklyNight], zone: tzinfo, now: datetime)
     return tuple(night for night in joined if night.ends_at > now)
 
 
-def _utc_time(day: date, minutes: int, zone: tzinfo, fold: int) -> datetime:
+def _local_minutes_as_utc(day: date, minutes: int, zone: tzinfo, fold: int) -> datetime:
     local = datetime.combine(day + timedelta(days=minutes // DAY_MIN), time(minutes % DAY_MIN // 60, minutes % 60))
     utc = local.replace(tzinfo=zone, fold=fold).astimezone(UTC)
     is_skipped = utc.astimezone(zone).replace(tzinfo=None) != local

@@ -111,7 +111,7 @@ def update_predecessor_failure_events(book: OpenCampaignEventsInCycle, situation
             book.close_event(event, situation.at)
         elif not event:
             event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at)
-            book.put_event(replace(event, why=", ".join(map(describe_predecessor_progress, failed))))
+            book.add_or_replace_event(replace(event, why=", ".join(map(describe_predecessor_progress, failed))))
 
 
 def explain_unusable_predecessor(
@@ -156,7 +156,7 @@ def release_tasks_from_predecessor(
     for span in waiting:
         while parts and parts[0].stop <= span.first:
             parts.popleft()
-        for piece in _cut_range(span, predecessor, parts) if predecessor in span.awaits else (span,):
+        for piece in _cut_waiting_range_at_borders(span, predecessor, parts) if predecessor in span.awaits else (span,):
             merged[-1:] = _join_adjoining_ranges(merged[-1:], piece)
     return tuple(merged)
 
@@ -168,7 +168,9 @@ def _join_adjoining_ranges(before: list[WaitingTaskRange], piece: WaitingTaskRan
     return [*before, piece]
 
 
-def _cut_range(span: WaitingTaskRange, predecessor: int, parts: Iterable[range]) -> Iterator[WaitingTaskRange]:
+def _cut_waiting_range_at_borders(
+    span: WaitingTaskRange, predecessor: int, parts: Iterable[range]
+) -> Iterator[WaitingTaskRange]:
     """Cut a range at the borders of `parts`; pieces inside `parts` no longer wait for the predecessor."""
     awaits = tuple(number for number in span.awaits if number != predecessor)
     begin = span.first

@@ -149,7 +149,7 @@ class PrologueAndEpilogueProgress:
                 code, at = CampaignEventCode.EPILOG_EXIT_ERROR, self._situation.at
                 event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *phase.campaign_and_cluster, at)
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
-                book.put_event(replace(event, exit_status=phase.exit_status, why=why))
+                book.add_or_replace_event(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
     def _update_event_of_ended_prologue(
@@ -163,7 +163,7 @@ class PrologueAndEpilogueProgress:
             begun = event or repeat_event_with_longer_pause(
                 None, code, phase.campaign_and_cluster, at, self._situation.failures
             )
-            book.put_event(replace(begun, last_at=at))
+            book.add_or_replace_event(replace(begun, last_at=at))
 
     def _has_prologue_succeeded(self, campaign: int, cluster: str) -> bool:
         if not self._clusters[campaign][cluster].prologue:

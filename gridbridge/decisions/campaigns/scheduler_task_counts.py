@@ -32,10 +32,12 @@ class SchedulerTaskCounter:
             self._listed[array.campaign, array.cluster] += array.size
 
     def count_startable_tasks(self, campaign: Campaign, cluster: str) -> int:
-        return SCHEDULERS[campaign.jdl.type].to_start(self._offer_to_scheduler(campaign, cluster, allotted=0))
+        return SCHEDULERS[campaign.jdl.type].count_tasks_to_start(
+            self._offer_to_scheduler(campaign, cluster, allotted=0)
+        )
 
     def count_additional_waiting_tasks(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        return SCHEDULERS[campaign.jdl.type].to_wait(self._offer_to_scheduler(campaign, cluster, allotted))
+        return SCHEDULERS[campaign.jdl.type].count_tasks_to_wait(self._offer_to_scheduler(campaign, cluster, allotted))
 
     def record_tasks_sent_to_wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
         self.left.may_wait[cluster] -= tasks

@@ -277,13 +277,13 @@ def _attempt_with_end(
         exit_status=wrapper_exit_status(end),
         wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
         host=end.host,
-        max_rss_kb=_measured_kb(end, end.max_rss_kb),
-        max_vmem_kb=_measured_kb(end, end.max_vmem_kb),
-        written_kb=_measured_kb(end, end.written_kb),
+        max_rss_kb=_kb_if_measured(end, end.max_rss_kb),
+        max_vmem_kb=_kb_if_measured(end, end.max_vmem_kb),
+        written_kb=_kb_if_measured(end, end.written_kb),
     )
 
 
-def _measured_kb(end: JobEnd, kb: float | None) -> int | None:
+def _kb_if_measured(end: JobEnd, kb: float | None) -> int | None:
     """Return an amount in kB; None if the job was not measured, that is, has no resident set."""
     return round(kb or 0) if end.max_rss_kb else None
 

@@ -118,8 +118,8 @@ def update_usage_events(
     before = {(usage.campaign, usage.cluster): usage for usage in situation.usages}
     campaigns = {campaign.number: campaign for campaign in situation.campaigns if campaign.state.is_alive}
     codes = {
-        CampaignEventCode.WALLTIME_SHORT: (is_walltime_too_short, _describe_overruns),
-        CampaignEventCode.MEMORY_SMALL: (is_requested_memory_too_small, _describe_memory),
+        CampaignEventCode.WALLTIME_SHORT: (is_walltime_too_short, _describe_walltime_overruns),
+        CampaignEventCode.MEMORY_SMALL: (is_requested_memory_too_small, _describe_memory_overruns),
     }
     for usage in changed:
         pair = usage.campaign, usage.cluster
@@ -133,16 +133,16 @@ def update_usage_events(
                 event = event or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, situation.at)
                 why, tasks = describe(usage, request)
                 if (why, tasks) != (event.why, event.tasks):
-                    book.put_event(replace(event, tasks=tasks, why=why, last_at=situation.at))
+                    book.add_or_replace_event(replace(event, tasks=tasks, why=why, last_at=situation.at))
 
 
-def _describe_overruns(usage: TaskUsageAtCluster, request: JdlSettingsAtCluster) -> tuple[str, int]:
+def _describe_walltime_overruns(usage: TaskUsageAtCluster, request: JdlSettingsAtCluster) -> tuple[str, int]:
     words = f"{usage.overruns} of {usage.ended} attempts ran longer than {_format_duration(request.walltime_s)}"
     return words, usage.overruns
 
 
-def _describe_memory(usage: TaskUsageAtCluster, request: JdlSettingsAtCluster) -> tuple[str, int]:
-    needs = " and ".join(_describe_peak(usage, memory) for memory in _memory_requests(request))
+def _describe_memory_overruns(usage: TaskUsageAtCluster, request: JdlSettingsAtCluster) -> tuple[str, int]:
+    needs = " and ".join(_describe_peak_memory(usage, memory) for memory in _memory_requests(request))
     return f"{usage.beyond_memory} of {usage.measured} attempts, with up to {needs}", usage.beyond_memory
 
 
@@ -150,13 +150,14 @@ def _memory_requests(request: JdlSettingsAtCluster) -> tuple[TaskMemoryRequest, 
     return parse_memory_requests(request.properties, request.slots)
 
 
-def _peak_kb(usage: TaskUsageAtCluster, request: TaskMemoryRequest) -> int:
+def _peak_memory_kb(usage: TaskUsageAtCluster, request: TaskMemoryRequest) -> int:
     return usage.max_vmem_kb if request.is_virtual else usage.max_rss_kb
 
 
-def _describe_peak(usage: TaskUsageAtCluster, request: TaskMemoryRequest) -> str:
+def _describe_peak_memory(usage: TaskUsageAtCluster, request: TaskMemoryRequest) -> str:
     kind = "virtual memory" if request.is_virtual else "memory"
-    return f"{format_kb(_peak_kb(usage, request))} of {kind} (requested: {request.resource}, {format_kb(request.kb)})"
+    peak = format_kb(_peak_memory_kb(usage, request))
+    return f"{peak} of {kind} (requested: {request.resource}, {format_kb(request.kb)})"
 
 
 def warnings_from_earlier_usage(
@@ -171,8 +172,8 @@ def warnings_from_earlier_usage(
             longest, walltime = _format_duration(usage.longest_s), _format_duration(request.walltime_s)
             yield f"{usage.cluster}: a task ran {longest}; the walltime is {walltime}"
         for memory in _memory_requests(request):
-            if _peak_kb(usage, memory) > NEAR * memory.kb:
-                yield f"{usage.cluster}: a task used {_describe_peak(usage, memory)}"
+            if _peak_memory_kb(usage, memory) > NEAR * memory.kb:
+                yield f"{usage.cluster}: a task used {_describe_peak_memory(usage, memory)}"
         if usage.failed >= LEAST_SHARE * usage.ended:
             yield f"{usage.cluster}: {usage.failed} of {usage.ended} attempts failed"
 

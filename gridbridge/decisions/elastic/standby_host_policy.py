@@ -21,7 +21,7 @@ from gridbridge.model.elastic.standby_and_wake_plan import (
     HostTagsAndMovableTasks,
     StandbyOrWakePlan,
     StandbyOrWakePlanCause,
-    TaskForOtherHost,
+    TaskMovedBeforePowerOff,
     tags_of_host,
 )
 
@@ -231,7 +231,7 @@ def _plan_hosts_to_power_off(
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     nodes = nodes_by_name_without_standby(situation)
     spare = sum(not (node.is_failed_with_machine or node.state.is_leaving) for node in nodes) - least
-    off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
+    off, moved, bound = list[str](), tuple[TaskMovedBeforePowerOff, ...](), list[str]()
     reserve = StartableStandardRequestCount(squeeze, hosts)
     for host in reversed(_hosts_that_may_be_powered_off(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
@@ -279,7 +279,7 @@ def _does_restriction_allow_power_off(host: HostAcceptingTasks, squeeze: Squeeze
 
 def _move_tasks_to_other_hosts(
     off: Set[str], hosts: tuple[HostAcceptingTasks, ...], squeeze: SqueezeSection
-) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
+) -> tuple[tuple[TaskMovedBeforePowerOff, ...], StartableStandardRequestCount] | None:
     """Plan to move tasks off hosts, large tasks first; None if a task has no room elsewhere.
 
     Also return the number of standard requests that could still start. Tasks that can't be rescheduled stay.
@@ -296,7 +296,7 @@ def _move_tasks_to_other_hosts(
             room = task_packing.host_capacity_after_placement(need, target.room, 1)
             free = sum(part.free for part in room.parts if part.queue == cell.queue)
             staying[target.name] = replace(target, free=free, amounts=room.amounts, room=room)
-            moved.append(TaskForOtherHost(source=host.name, target=target.name, slots=shape.slots))
+            moved.append(TaskMovedBeforePowerOff(source=host.name, target=target.name, slots=shape.slots))
     return tuple(moved), StartableStandardRequestCount(squeeze, staying.values())
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies
 from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
     draft_job_repair_or_spread,
@@ -41,7 +41,7 @@ def plan_automatic_round(snapshot: RebalanceSnapshot, rules: RebalanceSection) -
 
     While tasks are moving, the round balances no host or job.
     """
-    board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
+    board, tried = ProjectedHostsAndCopies(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
         if host.state is RebalanceHostState.DISK_FULL and not board.is_disk_full(host):
             continue  # the host's state is out of date: its disk is no longer full
@@ -63,7 +63,7 @@ def plan_automatic_round(snapshot: RebalanceSnapshot, rules: RebalanceSection) -
     return replace(add_rejections_to_last_plan(tried), sentence="; ".join(filter(None, words)))
 
 
-def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
+def _plan_first_uneven_job(board: ProjectedHostsAndCopies) -> RebalanceMovePlan:
     draft, words = MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
     for job in _autobalanced_jobs(board, board.rules):
         words = draft_job_repair_or_spread(draft, job, is_asked=False)
@@ -72,7 +72,7 @@ def _plan_first_uneven_job(board: ProjectedPlacement) -> RebalanceMovePlan:
     return draft.finished_plan(words)
 
 
-def plan_lightest_or_heaviest_host_balance(board: ProjectedPlacement) -> RebalanceMovePlan:
+def plan_lightest_or_heaviest_host_balance(board: ProjectedHostsAndCopies) -> RebalanceMovePlan:
     """Plan moves for the lightest host; if there is no such move, plan moves for the heaviest host."""
     live = (host for host in board.snapshot.hosts if host.is_live)
     hosts = sorted(live, key=lambda host: (board.load_score_of(host), host.name))
@@ -124,7 +124,7 @@ def _failed_hosts_with_waiting_tasks(snapshot: RebalanceSnapshot) -> set[str]:
     }
 
 
-def failed_hosts_with_copies(board: ProjectedPlacement) -> list[RebalanceHost]:
+def failed_hosts_with_copies(board: ProjectedHostsAndCopies) -> list[RebalanceHost]:
     """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.tasks_at_host_before_moves(host.name)), key=_evacuation_order_key)
@@ -134,7 +134,7 @@ def _evacuation_order_key(host: RebalanceHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 
-def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[RebalanceJobOrDataset]:
+def _autobalanced_jobs(board: ProjectedHostsAndCopies, rules: RebalanceSection) -> list[RebalanceJobOrDataset]:
     """Return the jobs that an automatic round may rebalance; jobs with large tasks come first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     resting = {name for name, at in board.snapshot.recent.jobs.items() if happened_within(at, now, pause)}
@@ -155,7 +155,7 @@ def _autobalanced_jobs(board: ProjectedPlacement, rules: RebalanceSection) -> li
 
 def plan_host_evacuation(snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the evacuation of a host; copies elsewhere replace the copies on a dead or down host."""
-    board = ProjectedPlacement(snapshot, rules)
+    board = ProjectedHostsAndCopies(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     return draft.finished_plan(draft_host_evacuation(draft, board.hosts[name]))
 
@@ -189,14 +189,14 @@ def draft_host_evacuation(draft: MovePlanDraft, host: RebalanceHost) -> str:
     return f"{host.name} is {standing}: {'; '.join(filter(None, words))}"
 
 
-def describe_lost_datasets(board: ProjectedPlacement, host: RebalanceHost) -> str:
+def describe_lost_datasets(board: ProjectedHostsAndCopies, host: RebalanceHost) -> str:
     """Describe how many datasets have no whole replica outside a lost host; empty if there are none."""
     if not (many := board.lost.get(host.name)):
         return ""
     return f"{number_with_noun(many, 'dataset has', 'datasets have')} no other whole replica; originals may exist"
 
 
-def _why_host_not_evacuated(board: ProjectedPlacement, host: RebalanceHost, *, is_lost: bool) -> str:
+def _why_host_not_evacuated(board: ProjectedHostsAndCopies, host: RebalanceHost, *, is_lost: bool) -> str:
     """Return why a host is not evacuated, or an empty text; bytes on a shared disk are not compared."""
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
@@ -215,14 +215,16 @@ def _why_host_not_evacuated(board: ProjectedPlacement, host: RebalanceHost, *, i
     return ""
 
 
-def _other_hosts_and_disk_bytes(board: ProjectedPlacement, host: RebalanceHost) -> tuple[list[RebalanceHost], int, int]:
+def _other_hosts_and_disk_bytes(
+    board: ProjectedHostsAndCopies, host: RebalanceHost
+) -> tuple[list[RebalanceHost], int, int]:
     """Return the other usable hosts, the used bytes of all hosts, and the other hosts' capacity in bytes."""
     other_hosts = [other_host for other_host in board.usable_hosts_of_kind(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
-def _describe_disk_use_without_host(board: ProjectedPlacement, host: RebalanceHost) -> str:
+def _describe_disk_use_without_host(board: ProjectedHostsAndCopies, host: RebalanceHost) -> str:
     other_hosts, used, most = _other_hosts_and_disk_bytes(board, host)
     if not other_hosts:
         return "no other host takes copies now"

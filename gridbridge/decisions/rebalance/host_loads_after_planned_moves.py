@@ -26,7 +26,7 @@ from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
 EXPONENT = 2.5  # exponent of disk usage and slot usage in a host's score: the last tenth of a disk adds most
 
 
-class ProjectedPlacement:
+class ProjectedHostsAndCopies:
     """Hosts, jobs, tasks and replicas after the moves planned so far."""
 
     def __init__(self, snapshot: RebalanceSnapshot, rules: RebalanceSection) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from math import ceil
 
 from gridbridge.decisions.rebalance import move_plan_draft_and_refusals
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft, describe_moves
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
@@ -26,10 +26,10 @@ from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
 
 def plan_host_balance(snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves that bring a host of the snapshot closer to the mean disk usage and load."""
-    return plan_projected_host_balance(ProjectedPlacement(snapshot, rules), name)
+    return plan_projected_host_balance(ProjectedHostsAndCopies(snapshot, rules), name)
 
 
-def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
+def plan_projected_host_balance(board: ProjectedHostsAndCopies, name: str) -> RebalanceMovePlan:
     """Plan moves that bring a host closer to the mean; `board` must have no moves yet."""
     host, rules, snapshot = board.hosts[name], board.rules, board.snapshot
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
@@ -82,7 +82,7 @@ def draft_host_fair_job_share(draft: MovePlanDraft, host: RebalanceHost, job: Re
         spread().move_copy_onto_host(host, is_extra=True)
 
 
-def _must_copies_leave_host(board: ProjectedPlacement, host: RebalanceHost) -> bool:
+def _must_copies_leave_host(board: ProjectedHostsAndCopies, host: RebalanceHost) -> bool:
     """Say whether a host is drained, or its disk is full or far fuller than the mean."""
     if host.state == RebalanceHostState.DRAIN or board.is_disk_full(host):
         return True
@@ -90,11 +90,13 @@ def _must_copies_leave_host(board: ProjectedPlacement, host: RebalanceHost) -> b
     return host.max_bytes > 0 and is_short
 
 
-def _hosts_by_offered_bytes(board: ProjectedPlacement, hosts: Iterable[RebalanceHost]) -> list[RebalanceHost]:
+def _hosts_by_offered_bytes(board: ProjectedHostsAndCopies, hosts: Iterable[RebalanceHost]) -> list[RebalanceHost]:
     return sorted(hosts, key=lambda host: (-board.bytes_offered_to_copies(host), host.name))
 
 
-def _extreme_other_hosts(board: ProjectedPlacement, host: RebalanceHost, *, is_fullest: bool) -> list[RebalanceHost]:
+def _extreme_other_hosts(
+    board: ProjectedHostsAndCopies, host: RebalanceHost, *, is_fullest: bool
+) -> list[RebalanceHost]:
     """Return the fullest or emptiest other usable hosts; `other_extreme` is their share of all hosts."""
     others = _hosts_by_offered_bytes(
         board, (other for other in board.usable_hosts_of_kind(host.kind) if other.name != host.name)
@@ -176,7 +178,7 @@ def host_loads_before_after(
     snapshot: RebalanceSnapshot, rules: RebalanceSection, advice: RebalanceMovePlan
 ) -> tuple[HostLoadBeforeAfter, ...]:
     """Return each host's load before and after a plan's moves, sorted by the host's kind and name."""
-    board = ProjectedPlacement(snapshot, rules)
+    board = ProjectedHostsAndCopies(snapshot, rules)
     hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
     before = [(board.disk_usage_of(host), board.load_score_of(host)) for host in hosts]
     moved = {(move.job, move.number) for move in advice.moves}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
     MovePlanDraft,
     describe_moves,
@@ -28,7 +28,7 @@ def plan_job_repair_or_spread(
     snapshot: RebalanceSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
     """Plan the repair or even spread of a job; if a person asked for it (`is_asked`), the owner can't forbid moves."""
-    board = ProjectedPlacement(snapshot, rules)
+    board = ProjectedHostsAndCopies(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.finished_plan(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
 
@@ -76,7 +76,7 @@ def draft_job_repair(draft: MovePlanDraft, job: RebalanceJobOrDataset) -> int:
     return sum(not _has_task_all_copies(board, job, task) for task in tasks)
 
 
-def _tasks_to_repair(board: ProjectedPlacement, job: RebalanceJobOrDataset) -> list[RebalanceTask]:
+def _tasks_to_repair(board: ProjectedHostsAndCopies, job: RebalanceJobOrDataset) -> list[RebalanceTask]:
     """Return the tasks that had missing or wrong copies before the planned moves."""
     readable, wanted = board.readable, job.replicas
     return [
@@ -89,7 +89,7 @@ def _tasks_to_repair(board: ProjectedPlacement, job: RebalanceJobOrDataset) -> l
     ]
 
 
-def _has_task_all_copies(board: ProjectedPlacement, job: RebalanceJobOrDataset, task: RebalanceTask) -> bool:
+def _has_task_all_copies(board: ProjectedHostsAndCopies, job: RebalanceJobOrDataset, task: RebalanceTask) -> bool:
     now = board.task_after_planned_moves(task)
     is_right = len(set(now.hosts_with_copy)) == len(now.hosts_with_copy) == 1 + job.replicas and not set(
         now.spoilt
@@ -97,7 +97,7 @@ def _has_task_all_copies(board: ProjectedPlacement, job: RebalanceJobOrDataset, 
     return is_right and board.readable.issuperset(now.hosts_with_copy)
 
 
-def is_job_unevenly_spread_over_hosts(board: ProjectedPlacement, job: RebalanceJobOrDataset) -> bool:
+def is_job_unevenly_spread_over_hosts(board: ProjectedHostsAndCopies, job: RebalanceJobOrDataset) -> bool:
     """Say whether a host has more than its fair share of a job's copies, or at least two copies less."""
     surpluses = (above for kind in board.kinds for _, above in board.surplus_of_job_by_host(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     RebalanceHost,
@@ -25,7 +25,7 @@ UNLISTED = "the list of rejected moves is incomplete"
 
 
 class MovePlanDraft:
-    def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
+    def __init__(self, board: ProjectedHostsAndCopies, most: int, most_bytes: int | None) -> None:
         self.board = board
         self.most = most  # maximal number of the plan's moves, including those already planned
         self._bytes_left = most_bytes  # None: no limit of bytes
@@ -236,7 +236,7 @@ STAYING = {
 }
 
 
-def why_host_takes_no_copy(board: ProjectedPlacement, host: RebalanceHost) -> str:
+def why_host_takes_no_copy(board: ProjectedHostsAndCopies, host: RebalanceHost) -> str:
     rules, name = board.rules, host.name
     if not host.is_up:
         return f"{name} is down"
@@ -252,7 +252,7 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: RebalanceHost) -> st
     return ""
 
 
-def why_task_is_not_moved(board: ProjectedPlacement, task: RebalanceTask, *, is_asked: bool) -> str:
+def why_task_is_not_moved(board: ProjectedHostsAndCopies, task: RebalanceTask, *, is_asked: bool) -> str:
     """Return why a task may not be moved; empty if it may. `is_asked`: the owner can't forbid the move."""
     job = board.jobs.get(task.job)
     if job is None:
@@ -275,7 +275,9 @@ def why_task_state_forbids_move(task: RebalanceTask) -> str:
     return "" if task.state is RebalanceTaskState.WAITING else f"the task is {task.state.value}"
 
 
-def why_copy_is_forbidden(board: ProjectedPlacement, task: RebalanceTask, source: str, target: RebalanceHost) -> str:
+def why_copy_is_forbidden(
+    board: ProjectedHostsAndCopies, task: RebalanceTask, source: str, target: RebalanceHost
+) -> str:
     """Return why a copy may not go to `target`; empty if it may. `source` is empty for a new replica."""
     now, name = board.task_after_planned_moves(task), target.name
     if name == source:
@@ -294,7 +296,9 @@ def why_copy_is_forbidden(board: ProjectedPlacement, task: RebalanceTask, source
     return ""
 
 
-def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: RebalanceJobOrDataset, target: RebalanceHost) -> str:
+def why_host_takes_no_more_of_job(
+    board: ProjectedHostsAndCopies, job: RebalanceJobOrDataset, target: RebalanceHost
+) -> str:
     if job.hosts is not None and target.name not in job.hosts:
         return _why_host_barred_for_job(job, target.name)
     most = board.fair_share_of_job(job, target)
@@ -318,7 +322,7 @@ def _why_host_barred_for_job(job: RebalanceJobOrDataset, name: str) -> str:
 
 
 def _are_copies_in_different_zones(
-    board: ProjectedPlacement, task: RebalanceTask, source: str, target: RebalanceHost
+    board: ProjectedHostsAndCopies, task: RebalanceTask, source: str, target: RebalanceHost
 ) -> bool:
     """Say whether a move to `target` leaves a task's copies in different zones, or in every zone."""
     zones = board.zones.get(target.kind, frozenset())

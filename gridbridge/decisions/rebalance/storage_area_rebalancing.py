@@ -18,7 +18,7 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     failed_hosts_with_copies,
     plan_lightest_or_heaviest_host_balance,
 )
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement, task_after_move
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies, task_after_move
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import (
     MovePlanDraft,
@@ -88,7 +88,7 @@ def datasets_as_rebalance_snapshot(storage_state: DatasetStorageSnapshot, rules:
 
 
 def plan_dataset_rebalance_round(snapshot: RebalanceSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
-    board = ProjectedPlacement(snapshot, rules)
+    board = ProjectedHostsAndCopies(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     words = [*map(partial(draft_host_evacuation, draft), failed_hosts_with_copies(board))]
     for name in sorted({name for task in snapshot.tasks for name in task.lost}):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUATED_STATES
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import why_host_takes_no_copy, why_task_is_not_moved
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -155,7 +155,7 @@ def recheck_waiting_task_moves(
     moves: Iterable[RebalanceMove], now: RebalanceSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
     """Check again which moves are valid; owners can't forbid requested moves (`is_asked`) or evacuations."""
-    board = ProjectedPlacement(now, rules)
+    board = ProjectedHostsAndCopies(now, rules)
     tasks = {task.job_and_task_number: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
     came, held, dropped = Counter[str](), list[RebalanceMove](), list[RejectedMove]()
@@ -171,7 +171,7 @@ def recheck_waiting_task_moves(
 
 
 def _why_move_not_valid(
-    move: RebalanceMove, task: RebalanceTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
+    move: RebalanceMove, task: RebalanceTask | None, board: ProjectedHostsAndCopies, came: int, *, is_urgent: bool
 ) -> str:
     """Return why a move is no longer valid, or ''; earlier moves took `came` slots of the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)

@@ -158,7 +158,7 @@ def shared_storage_area_findings(
         return
     item, folders = f"storage {storage}: shared", {cluster: f"{path} at {cluster}" for cluster, path in paths.items()}
     unread = [folders[cluster] for cluster, entries in listings.items() if entries is None]
-    names = {cluster: _entry_names(entries) for cluster, entries in listings.items() if entries is not None}
+    names = {cluster: _names_of_folder_entries(entries) for cluster, entries in listings.items() if entries is not None}
     first = max(names, key=lambda cluster: len(names[cluster]), default="")
     others = [folders[cluster] for cluster in names if names[cluster] != names[first]]
     right = f"one filesystem: the clusters of [storage.{storage}] list the same folders"
@@ -172,7 +172,7 @@ def shared_storage_area_findings(
         yield CheckFinding.ok_finding(item, ", ".join(folders.values()))
 
 
-def _entry_names(entries: Iterable[str]) -> frozenset[str]:
+def _names_of_folder_entries(entries: Iterable[str]) -> frozenset[str]:
     return frozenset(entry.split(" ", 2)[-1] for entry in entries)
 
 

@@ -7,14 +7,14 @@ from collections.abc import Container, Iterable, Set
 from fnmatch import fnmatchcase
 
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 from gridbridge.model.transfer.claim_and_guard import OPERATORS, does_job_request_home
 
 
-def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, section: str) -> str:
+def why_cluster_refuses_owner(owner: str, users: AccountByUser, account: str, section: str) -> str:
     """Return why a cluster with a list of accounts refuses a job's owner; '' if the owner has an account."""
     people = [person for person in users if person != account]
     return f"{owner} has no account in [{section}]" if people and owner not in people else ""

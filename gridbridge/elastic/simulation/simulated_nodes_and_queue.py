@@ -52,7 +52,7 @@ class SimulatedNode:
             )
         return self.node
 
-    def as_instance(self, slots: int) -> grid_engine_cell.CellQueueInstance:
+    def as_queue_instance(self, slots: int) -> grid_engine_cell.CellQueueInstance:
         """Return the queue instance of the node; `slots` is the number of all slots."""
         if self.instance is None:
             self.instance = grid_engine_cell.CellQueueInstance(
@@ -129,7 +129,7 @@ class SimulatedNodes:
                 self._hosts.setdefault(machine.name, grid_engine_cell.CellExecutionHost(name=machine.name))
                 for machine in self.ready
             ),
-            instances=tuple(machine.as_instance(slots) for machine in self.ready),
+            instances=tuple(machine.as_queue_instance(slots) for machine in self.ready),
             waiting=waiting,
         )
 

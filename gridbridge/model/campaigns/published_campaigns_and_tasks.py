@@ -191,7 +191,7 @@ class CampaignTaskEndCounts:
     wallclock_s: int = 0
     cancelled: int = 0  # number of cancelled tasks, which do not count in `failed` and `timed`
 
-    def negated(self) -> "CampaignTaskEndCounts":
+    def with_opposite_signs(self) -> "CampaignTaskEndCounts":
         """Return the counts with opposite sign, to subtract ended tasks that run again from a sum."""
         return CampaignTaskEndCounts(
             at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}

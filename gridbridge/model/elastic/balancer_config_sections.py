@@ -8,7 +8,7 @@ from gridbridge.model.config_key_descriptions import ASKED, OBJECT_NAME, ConfigT
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 
 
-def _text_format(pattern: str, right: str) -> ConfigTextFormat:
+def _regex_text_format(pattern: str, right: str) -> ConfigTextFormat:
     return ConfigTextFormat(holds=re.compile(pattern).fullmatch, right=right)
 
 
@@ -17,26 +17,28 @@ HOUR = "(2[0-4]|1?[0-9])"
 PRICE = r"[0-9]{1,9}(\.[0-9]{1,6})?"
 NAME = "[A-Za-z0-9][A-Za-z0-9_.+-]*"
 ENTRY = f"({DAY}(-{DAY})? )?{HOUR}-{HOUR} [0-9]{{1,6}}-[0-9]{{1,6}}"
-SCHEDULE = _text_format(f"({ENTRY}(, (?!$)|$))*", '"mon-fri 8-20 2-10, 0-24 0-5": days, hours, least and most nodes')
-PRICES = _text_format(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*", 'hours and prices, separated by blanks: "22-6=0.12"')
-QUEUES = _text_format(f"({NAME}( (?!$)|$))*", "queues, separated by blanks")
-HOST_GROUPS = _text_format(f"(@{NAME}( (?!$)|$))*", "host groups, separated by blanks")
-PROVIDER = _text_format(f"({NAME})?", "the NAME of a [provider.NAME], or empty")
-FILE = _text_format("(/[ -~]*)?", "an absolute path in printable ASCII, or empty")
-HOST_PREFIX = _text_format("([a-z][a-z0-9-]{0,40})?", "small letters, digits and -, a letter first, or empty")
-WORD = _text_format("[!-~]*", "printable ASCII without blanks, or empty")
-WORDS = _text_format("([!-~]+( (?!$)|$))*", "printable ASCII, separated by blanks")
+SCHEDULE = _regex_text_format(
+    f"({ENTRY}(, (?!$)|$))*", '"mon-fri 8-20 2-10, 0-24 0-5": days, hours, least and most nodes'
+)
+PRICES = _regex_text_format(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*", 'hours and prices, separated by blanks: "22-6=0.12"')
+QUEUES = _regex_text_format(f"({NAME}( (?!$)|$))*", "queues, separated by blanks")
+HOST_GROUPS = _regex_text_format(f"(@{NAME}( (?!$)|$))*", "host groups, separated by blanks")
+PROVIDER = _regex_text_format(f"({NAME})?", "the NAME of a [provider.NAME], or empty")
+FILE = _regex_text_format("(/[ -~]*)?", "an absolute path in printable ASCII, or empty")
+HOST_PREFIX = _regex_text_format("([a-z][a-z0-9-]{0,40})?", "small letters, digits and -, a letter first, or empty")
+WORD = _regex_text_format("[!-~]*", "printable ASCII without blanks, or empty")
+WORDS = _regex_text_format("([!-~]+( (?!$)|$))*", "printable ASCII, separated by blanks")
 # all users can read gridbridge.toml, so a URL must not contain a password
-URL = _text_format("(https?://[^@ ]+)?", "https://HOST/ without a name and password, or empty")
-HOST_KEY = _text_format("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?", '"ssh-ed25519 AAAA...", or empty')
-PLACE = _text_format("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?", "HOST or HOST:PORT, or empty")
-HOST_NAME = _text_format(
+URL = _regex_text_format("(https?://[^@ ]+)?", "https://HOST/ without a name and password, or empty")
+HOST_KEY = _regex_text_format("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?", '"ssh-ed25519 AAAA...", or empty')
+PLACE = _regex_text_format("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?", "HOST or HOST:PORT, or empty")
+HOST_NAME = _regex_text_format(
     r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", "a host name of small letters, digits, - and ."
 )
-MAC = _text_format("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?", '"52:54:00:12:34:56", or empty')
-ARGUMENTS = _text_format("[ -~]+", 'a table of texts: { ex_tenant_name = "hpc" }')
-PEOPLE = _text_format("([a-z_][a-z0-9_-]*( (?!$)|$))*", "names of accounts, separated by blanks")
-STEPS = _text_format(
+MAC = _regex_text_format("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?", '"52:54:00:12:34:56", or empty')
+ARGUMENTS = _regex_text_format("[ -~]+", 'a table of texts: { ex_tenant_name = "hpc" }')
+PEOPLE = _regex_text_format("([a-z_][a-z0-9_-]*( (?!$)|$))*", "names of accounts, separated by blanks")
+STEPS = _regex_text_format(
     "((names|people|mounts|execd)( (?!$)|$))*", 'some of "names people mounts execd", separated by blanks'
 )
 

@@ -62,7 +62,7 @@ class StandbyOrWakePlanCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskForOtherHost:
+class TaskMovedBeforePowerOff:
     source: str
     target: str
     slots: int
@@ -75,7 +75,7 @@ class StandbyOrWakePlan:
     cause: StandbyOrWakePlanCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
-    moved: tuple[TaskForOtherHost, ...] = ()
+    moved: tuple[TaskMovedBeforePowerOff, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks have no room on other hosts
     last: str = ""  # the only working host, which the balancer's policy would remove; empty: none
     untagged: tuple[str, ...] = ()  # powered-off hosts without a tag, which are never woken

@@ -10,7 +10,7 @@ from gridbridge.model.config_key_descriptions import (
     OBJECT_PREFIX,
     PATHS_AT_CLUSTERS,
     PROGRAM_OR_NONE,
-    ClusterPaths,
+    PathByCluster,
     setting,
 )
 
@@ -92,8 +92,8 @@ class StorageAreaSection:
     )
     cluster: str = setting("", "the cluster with the storage area", form=CLUSTER_NAME)
     path: str = setting("", "the storage area's path on the cluster", form=ABSOLUTE_PATH)
-    clusters: ClusterPaths = setting(
-        ClusterPaths(), "instead of cluster and path: the clusters that share the area, with its path at each",
+    clusters: PathByCluster = setting(
+        PathByCluster(), "instead of cluster and path: the clusters that share the area, with its path at each",
         form=PATHS_AT_CLUSTERS,
     )  # fmt: skip
     max_bytes: int = setting(

@@ -167,7 +167,7 @@ class CarriedInputFolder:
                     files.append(CarriedInputFile(digest=name, size_bytes=int(size), last_use_s=float(used)))
         return tuple(files)
 
-    def record_use(self, digests: Iterable[str]) -> None:
+    def record_use_of_files(self, digests: Iterable[str]) -> None:
         """Record that tasks use these files now, so that other files are removed first."""
         for names in _split_into_groups([*digests]):
             self._run_script_at_cluster(USE, names, REMOVAL_S)

@@ -49,47 +49,53 @@ class StoredReplica:
 
         Raises StorageAreaUnusable if an object is wrong after a second attempt.
         """
-        with _emptied_folder(self.scratch):
+        with _empty_temporary_folder(self.scratch):
             names = {digest: name for name, digest in self.sums.items()}
             for _ in range(2):
-                self._for_each(lambda digest: self._put_missing(digest, f"{folder}/{names[digest]}"), names)
+                self._act_on_items_in_parallel(
+                    lambda digest: self._store_file_unless_present(digest, f"{folder}/{names[digest]}"), names
+                )
                 _, found = self._checksum_objects()
                 wrong = {digest for name, digest in self.sums.items() if found.get(name) != digest}
                 if not wrong:
                     break
-                self._for_each(lambda digest: self.store.remove(self.dataset.name, digest), wrong)
+                self._act_on_items_in_parallel(lambda digest: self.store.remove(self.dataset.name, digest), wrong)
             if differences := describe_checksum_differences(self.sums, found):
                 raise StorageAreaUnusable(f"the stored objects differ from the dataset: {differences}")
-            self._put_list()
+            self._store_list_of_files()
 
     def checksum(self) -> tuple[int, dict[str, str]]:
         """Return the replica's bytes and its files' checksums, which the store reports or which are read back.
 
         Raises StorageAreaUnusable for a missing or wrong list, StorageAreaUnreachable if the store does not answer.
         """
-        with _emptied_folder(self.scratch):
+        with _empty_temporary_folder(self.scratch):
             self._require_list()
             return self._checksum_objects()
 
     def download(self, folder: str) -> None:
         """Bring all files into a local folder, and skip files that are there; raise StorageAreaUnusable."""
-        with _emptied_folder(self.scratch):
+        with _empty_temporary_folder(self.scratch):
             numbers = {name: number for number, name in enumerate(self.sums)}
-            self._for_each(lambda name: self._fetch_file(name, folder, f"{self.scratch}/{numbers[name]}"), self.sums)
+            self._act_on_items_in_parallel(
+                lambda name: self._fetch_file(name, folder, f"{self.scratch}/{numbers[name]}"), self.sums
+            )
 
     def remove(self) -> None:
         """Remove the list first and then all objects, so that a partly removed replica is never taken for whole."""
         self.store.remove(self.dataset.name, self.dataset.sha256)
-        self._for_each(lambda digest: self.store.remove(self.dataset.name, digest), set(self.sums.values()))
+        self._act_on_items_in_parallel(
+            lambda digest: self.store.remove(self.dataset.name, digest), set(self.sums.values())
+        )
 
-    def _for_each(self, act: Callable[[str], object], items: Iterable[str]) -> None:
+    def _act_on_items_in_parallel(self, act: Callable[[str], object], items: Iterable[str]) -> None:
         """Act on several items in parallel; after an error, acts that have not begun are cancelled."""
         items = list(items)
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
             for number, _ in enumerate(pool.map(act, items), 1):
                 self.tell(f"{number} of {len(items)}")
 
-    def _put_missing(self, digest: str, path: str) -> None:
+    def _store_file_unless_present(self, digest: str, path: str) -> None:
         """Store a file, unless the store has an object with its size and, if the store reports it, its checksum."""
         stored = self.store.stat(self.dataset.name, digest)
         try:
@@ -114,7 +120,7 @@ class StoredReplica:
             copyfile(real, plain)
         return plain
 
-    def _put_list(self) -> None:
+    def _store_list_of_files(self) -> None:
         path = f"{self.scratch}/list"
         with open(path, "wb") as file:
             file.write(format_as_sha256sum_output(self.sums))
@@ -123,7 +129,7 @@ class StoredReplica:
 
     def _require_list(self) -> None:
         """Raise StorageAreaUnusable if the replica's list of files is missing or wrong in the store."""
-        stored = self._read_object(self.dataset.sha256)
+        stored = self._object_facts_with_checksum(self.dataset.sha256)
         if stored is None:
             raise StorageAreaUnusable("the replica's list of files is missing: the copy has not ended, or is removed")
         if stored.digest != self.dataset.sha256:
@@ -132,7 +138,7 @@ class StoredReplica:
     def _checksum_objects(self) -> tuple[int, dict[str, str]]:
         digests = list(dict.fromkeys(self.sums.values()))
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
-            stored = dict(zip(digests, pool.map(self._read_object, digests), strict=True))
+            stored = dict(zip(digests, pool.map(self._object_facts_with_checksum, digests), strict=True))
         files = {name: object_ for name, digest in self.sums.items() if (object_ := stored[digest])}
         size_bytes = sum(file.size_bytes for file in files.values())
         found = {name: file.digest for name, file in files.items()}
@@ -140,14 +146,14 @@ class StoredReplica:
             raise StorageAreaUnusable(f"the store reports {size_bytes} bytes; expected {self.dataset.size_bytes}")
         return size_bytes, found
 
-    def _read_object(self, digest: str) -> StoredObject | None:
+    def _object_facts_with_checksum(self, digest: str) -> StoredObject | None:
         """Return an object's size and checksum; if the store reports no checksum, read the object back."""
         stored = self.store.stat(self.dataset.name, digest)
         if stored is None or stored.digest:
             return stored
         path = f"{self.scratch}/{digest}.read"
         try:
-            if not self._get_whole(digest, path, stored.size_bytes):
+            if not self._fetch_whole_object(digest, path, stored.size_bytes):
                 return None
             read, size_bytes = safe_files.checksum_regular_file(path) or ("", 0)
             return StoredObject(size_bytes=size_bytes, digest=read)
@@ -157,7 +163,7 @@ class StoredReplica:
             with suppress(OSError):
                 os.unlink(path)
 
-    def _get_whole(self, digest: str, path: str, size_bytes: int) -> bool:
+    def _fetch_whole_object(self, digest: str, path: str, size_bytes: int) -> bool:
         with suppress(FileNotFoundError):
             os.unlink(path)
         return self.store.get(self.dataset.name, digest, path, size_bytes)
@@ -168,7 +174,7 @@ class StoredReplica:
             if os.path.isfile(target) and safe_files.checksum_regular_file(target) == (digest, os.stat(target).st_size):
                 return
             stored = self.store.stat(self.dataset.name, digest)
-            if stored is None or not self._get_whole(digest, path, stored.size_bytes):
+            if stored is None or not self._fetch_whole_object(digest, path, stored.size_bytes):
                 raise StorageAreaUnusable(f"{shown} is missing")
             if (safe_files.checksum_regular_file(path) or ("",))[0] != digest:
                 raise StorageAreaUnusable(f"{shown} has another checksum")
@@ -189,7 +195,7 @@ def _make_parent_folders(folder: str, name: str) -> None:
 
 
 @contextmanager
-def _emptied_folder(path: str) -> Iterator[None]:
+def _empty_temporary_folder(path: str) -> Iterator[None]:
     """Make an empty private folder, and remove the folder in the end; raise StorageAreaUnusable."""
     rsync.remove_folder_tree(path)
     try:

@@ -163,7 +163,7 @@ def carry_missing_inputs(
         for copy in store.list_files(files)
         if (file := files[copy.digest]).is_made_by_predecessor or copy.size_bytes == file.size_bytes
     }
-    store.record_use(whole)
+    store.record_use_of_files(whole)
     lacking = [file for digest, file in files.items() if digest not in whole and not file.is_made_by_predecessor]
     whole |= store.link_replicas(find_replicas(lacking), sum(file.size_bytes for file in lacking))
     wrong = {digest: why for digest in files.keys() - whole if (why := _why_file_not_readable(files[digest]))}

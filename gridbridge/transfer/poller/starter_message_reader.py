@@ -206,10 +206,10 @@ class StarterMessageReader:
         """Use a changed configuration; queues of older configurations stay valid for running starters."""
         self.linger_s = LINGER_S - policy.poller.spool_interval_s
         self._home = policy.site.cluster
-        self.allow_routes((name, queue.cluster) for name, queue in policy.queues.items())
+        self.accept_messages_of_routes((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
-    def allow_routes(self, routes: Iterable[Destination]) -> None:
+    def accept_messages_of_routes(self, routes: Iterable[Destination]) -> None:
         self._routes.update(routes)
 
     def apply_new_messages(self, at_once: bool) -> tuple[Transfer, ...]:

@@ -37,7 +37,7 @@ class TransferService(PollerComponents):
     def publish_routes(self) -> None:
         """Publish the remote cluster of each transfer queue; log unconfigured clusters with open transfers."""
         used = {(transfer.queue, transfer.remote) for transfer in self.ledger.open_transfers()}
-        self.mail.allow_routes(used)  # starters of open transfers may still use removed queues
+        self.mail.accept_messages_of_routes(used)  # starters of open transfers may still use removed queues
         self.resources.views.publish_routes(frozenset(queue for queue, _ in used))
         published_json.remove_unlisted_cluster_files(self.resources.observers, self.resources.views.folder)
         for cluster in sorted(self.situations.unconfigured_clusters()):

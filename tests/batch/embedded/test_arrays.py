@@ -127,7 +127,7 @@ def test_an_array_keeps_its_script_until_its_last_task_is_removed(site: Site) ->
     site.database.remove_job(second)
 
     assert script == b"exit 0\n"
-    assert site.database._select_number("SELECT count(*) FROM script") == 0
+    assert site.database._query_single_number("SELECT count(*) FROM script") == 0
 
 
 @pytest.mark.killing

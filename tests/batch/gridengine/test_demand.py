@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.gridengine.blocked_job_reader import ConsumableTable, parse_blocked_jobs, parse_consumable_amount
+from gridbridge.batch.gridengine.blocked_job_reader import CellConsumables, parse_blocked_jobs, parse_consumable_amount
 from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
@@ -177,7 +177,7 @@ ROWS = (
     ("arch", "STRING", "==", "YES", "NO", "NONE"),
 )
 KEYS = ("name", "type", "relation", "requestable", "consumable", "default")
-TABLE = ConsumableTable(QconfComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS)
+TABLE = CellConsumables(QconfComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS)
 
 
 @pytest.fixture(name="crowded", scope="module")

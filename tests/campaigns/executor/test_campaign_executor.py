@@ -17,7 +17,7 @@ import pytest
 
 import gridbridge
 from gridbridge.campaigns.executor import call_dispatcher, call_files
-from gridbridge.campaigns.executor.call_files import CallFolder
+from gridbridge.campaigns.executor.call_files import ExecutorCallFolder
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest
 from gridbridge.decisions.campaigns import executor_call_failure_detection
@@ -180,11 +180,11 @@ def test_a_folder_that_others_can_exchange_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_an_outcome_that_is_no_file_is_an_exception_and_removed(tmp_path: Path, make: Callable[[str], None]) -> None:
-    folder = CallFolder(str(tmp_path), Clock(), is_shared=False)
+    folder = ExecutorCallFolder(str(tmp_path), Clock(), is_shared=False)
     make(f"{folder.path}/results/0")
 
     assert isinstance(folder.read_and_remove_outcome(0).error, OSError)
-    assert [] == folder.list_outcomes()
+    assert [] == folder.list_calls_with_outcome()
 
 
 def test_a_preempted_call_runs_again_as_the_campaign_retries_it(site: SimulatedCallSite) -> None:

@@ -188,7 +188,7 @@ def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:
     ],
 )
 def test_the_workqueue_scheduler_fills_free_slots_by_the_job_ratio(one: ClusterOfferToScheduler, expected: int) -> None:
-    assert WorkqueueScheduler().to_start(one) == expected
+    assert WorkqueueScheduler().count_tasks_to_start(one) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_the_workqueue_scheduler_fills_free_slots_by_the_job_ratio(one: ClusterO
     ],
 )
 def test_the_workqueue_scheduler_sends_further_tasks_to_wait(one: ClusterOfferToScheduler, expected: int) -> None:
-    assert WorkqueueScheduler().to_wait(one) == expected
+    assert WorkqueueScheduler().count_tasks_to_wait(one) == expected
 
 
 def test_every_campaign_type_has_a_scheduler() -> None:
@@ -213,5 +213,5 @@ def test_the_example_scheduler_of_the_manual_works() -> None:
     polite = ModuleType("polite")
     exec(text, vars(polite))
 
-    assert (polite.to_start(place()), polite.to_start(place(slots=2, most=1))) == (5, 1)
-    assert polite.to_wait(place()) == 0
+    assert (polite.count_tasks_to_start(place()), polite.count_tasks_to_start(place(slots=2, most=1))) == (5, 1)
+    assert polite.count_tasks_to_wait(place()) == 0

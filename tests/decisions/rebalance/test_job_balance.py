@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
@@ -211,8 +211,8 @@ def test_no_replica_becomes_the_main_copy_of_a_task_that_runs_or_moves(state: Re
     assert [] == steps(plan_job_repair_or_spread(snapshot(ABC, [task], [job(replicas=2)]), "one", RULES))
 
 
-def board(seen: RebalanceSnapshot) -> ProjectedPlacement:
-    return ProjectedPlacement(seen, RULES)
+def board(seen: RebalanceSnapshot) -> ProjectedHostsAndCopies:
+    return ProjectedHostsAndCopies(seen, RULES)
 
 
 @pytest.mark.parametrize(

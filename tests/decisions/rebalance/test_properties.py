@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
-from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedPlacement, task_after_move
+from gridbridge.decisions.rebalance.host_loads_after_planned_moves import ProjectedHostsAndCopies, task_after_move
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair, plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft_and_refusals import MovePlanDraft
@@ -156,7 +156,7 @@ def test_a_copy_is_moved_only_to_a_host_without_a_recent_task_and_within_disk_sh
     """Right after a new replica, only half of the host's free bytes count."""
     tasks = {task.job_and_task_number: task for task in seen.tasks}
     for advice in plans(seen):
-        board = ProjectedPlacement(seen, RULES)
+        board = ProjectedHostsAndCopies(seen, RULES)
         for move in advice.moves:
             now = board.task_after_planned_moves(tasks[move.job, move.number])
             target = board.hosts.get(move.target)
@@ -180,13 +180,13 @@ def test_balancing_a_host_loses_no_task_and_does_not_raise_the_highest_disk_usag
         after = done(seen, advice)
         known = [task for task in after.tasks if task.job != "gone"]
         assert all(task.hosts_with_copy for task in known)
-        before = ProjectedPlacement(seen, RULES)
+        before = ProjectedHostsAndCopies(seen, RULES)
         if host.state == RebalanceHostState.ALIVE and before.is_disk_heavy(host):
             assert _fullest(after, host) <= max(_fullest(seen, host), before.disk_usage_of(host))
 
 
 def _fullest(seen: RebalanceSnapshot, like: RebalanceHost) -> float:
-    board = ProjectedPlacement(seen, RULES)
+    board = ProjectedHostsAndCopies(seen, RULES)
     return max((board.disk_usage_of(host) for host in seen.hosts if host.kind == like.kind), default=0.0)
 
 
@@ -232,7 +232,7 @@ wide = st.builds(
 def spreads(seen: RebalanceSnapshot) -> list[tuple[RebalanceJobOrDataset, RebalanceMovePlan]]:
     found = []
     for job in seen.jobs:
-        board = ProjectedPlacement(seen, RULE)
+        board = ProjectedHostsAndCopies(seen, RULE)
         draft = MovePlanDraft(board, RULE.tasks_per_round, RULE.bytes_per_round)
         draft_job_repair(draft, job)
         if not draft.moves:
@@ -341,7 +341,7 @@ def test_spreading_a_job_raises_neither_the_highest_excess_over_a_fair_share_nor
     disks.
     """
     for job, advice in spreads(seen):
-        before, after = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
+        before, after = ProjectedHostsAndCopies(seen, RULE), ProjectedHostsAndCopies(done(seen, advice), RULE)
         for kind in {one.kind for one in seen.hosts}:
             live = before.usable_hosts_of_kind(kind)
             assert _most(after, job, live) <= max(0, _most(before, job, live))
@@ -350,7 +350,7 @@ def test_spreading_a_job_raises_neither_the_highest_excess_over_a_fair_share_nor
             assert all(after.disk_usage_of(after.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
-def _most(board: ProjectedPlacement, job: RebalanceJobOrDataset, live: tuple[RebalanceHost, ...]) -> int:
+def _most(board: ProjectedHostsAndCopies, job: RebalanceJobOrDataset, live: tuple[RebalanceHost, ...]) -> int:
     above = (board.copies_of_job_at(job.name, one.name) - board.fair_share_of_job(job, one) for one in live)
     return max(above, default=0)
 
@@ -374,7 +374,7 @@ def test_a_round_fills_no_disk_above_the_fullest_disk_and_far_above_the_mean(see
     is_repair = "repaired first" in advice.sentence
     if is_repair or any(plan_host_evacuation(seen, name, RULE).moves for name in failed):
         return
-    before, later = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
+    before, later = ProjectedHostsAndCopies(seen, RULE), ProjectedHostsAndCopies(done(seen, advice), RULE)
     for kind in {one.kind for one in seen.hosts}:
         live = before.usable_hosts_of_kind(kind)
         fullest = max((before.disk_usage_of(one) for one in live), default=0.0)

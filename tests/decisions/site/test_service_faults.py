@@ -18,7 +18,7 @@ from gridbridge.decisions.site.service_fault_findings import (
     stale_configuration_findings,
     stale_configuration_reason,
 )
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.model.site.site_section import LogLevel, SiteSection
@@ -225,7 +225,7 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
 
 def by_ssh(**accounts: str) -> Policy:
-    far = ClusterSection(qmaster_port=1, execd_port=2, ssh="far", users=RemoteAccounts(accounts))
+    far = ClusterSection(qmaster_port=1, execd_port=2, ssh="far", users=AccountByUser(accounts))
     return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
 
 

@@ -17,7 +17,7 @@ from gridbridge.decisions.transfer.transfer_job_refusal_reasons import (
 )
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
-from gridbridge.model.config_key_descriptions import RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
@@ -34,15 +34,15 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> JobRequestAndS
 @pytest.mark.parametrize(
     ("users", "owner", "is_refused"),
     [
-        (RemoteAccounts(), "carol", False),
-        (RemoteAccounts(gridbridge="gb_delta"), "carol", False),
-        (RemoteAccounts(alice="al_delta"), "carol", True),
-        (RemoteAccounts(carol="carol", alice="al_delta"), "carol", False),
+        (AccountByUser(), "carol", False),
+        (AccountByUser(gridbridge="gb_delta"), "carol", False),
+        (AccountByUser(alice="al_delta"), "carol", True),
+        (AccountByUser(carol="carol", alice="al_delta"), "carol", False),
     ],
     ids=["nobody is named", "the service alone", "others", "by the same name"],
 )
 def test_a_users_table_admits_only_the_accounts_that_it_names(
-    users: RemoteAccounts, owner: str, is_refused: bool
+    users: AccountByUser, owner: str, is_refused: bool
 ) -> None:
     assert bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users")) is is_refused
 
@@ -246,5 +246,5 @@ def test_the_requested_queues_are_asked_for_as_far_as_they_keep_the_job(
     queues = NonForwardingQueues(queues="all.q,big.q", all_say=all_say)
     found = queues.restrict_request_or_none(JobRequest(targets=targets))
 
-    assert queues.restrict_targets(targets) == mapped
+    assert queues.restrict_remote_queues(targets) == mapped
     assert (found and (found.targets, found.stays)) == requested

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
-from gridbridge.model.config_key_descriptions import ClusterPaths, RemoteAccounts
+from gridbridge.model.config_key_descriptions import AccountByUser, PathByCluster
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaKind, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -110,9 +110,9 @@ def test_an_area_is_drained_by_its_own_key_or_with_its_cluster(tmp_path: Path, m
 
 def test_a_shared_area_is_used_at_its_first_cluster_without_ssh_under_one_name_of_the_account() -> None:
     """Each cluster has its own path of the area and its own login."""
-    paths = ClusterPaths({"gamma": "/mnt/data", "beta": "/data"})
+    paths = PathByCluster({"gamma": "/mnt/data", "beta": "/data"})
     policy = made_policy("alpha", "beta", "gamma", storage={"shared": StorageAreaSection(clusters=paths)})
-    far = replace(policy.clusters["gamma"], ssh="gamma-master", users=RemoteAccounts({ME: "al_gamma"}))
+    far = replace(policy.clusters["gamma"], ssh="gamma-master", users=AccountByUser({ME: "al_gamma"}))
     policy = replace(policy, clusters={**policy.clusters, "gamma": far})
 
     usual = owner_datasets.storage_areas_of_account(policy)["shared"]

@@ -16,7 +16,7 @@ from gridbridge.errors import CopyNoLongerWanted, StorageAreaUnusable
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_configuration_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.task_input_files import MADE_LATER, TaskInputFile
-from gridbridge.model.config_key_descriptions import ClusterPaths
+from gridbridge.model.config_key_descriptions import PathByCluster
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, format_as_sha256sum_output
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
@@ -181,7 +181,7 @@ def test_carries_to_clusters_that_share_an_area_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".gridbridge").mkdir(0o700)
-    storage = {"shared": StorageAreaSection(clusters=ClusterPaths({"beta": "/data", "gamma": "/mnt/data"}))}
+    storage = {"shared": StorageAreaSection(clusters=PathByCluster({"beta": "/data", "gamma": "/mnt/data"}))}
     campaigns = dict.fromkeys(("beta", "gamma"), ClusterCampaignsSection(inputs_storage="shared"))
     policy = made_policy("alpha", "beta", "gamma", storage=storage, campaigns=campaigns)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -435,7 +435,7 @@ def test_only_a_whole_replica_at_the_cluster_counts(tmp_path: Path, is_whole: bo
     policy = made_policy(
         *("alpha", "beta", "gamma"),
         storage={
-            name: StorageAreaSection(clusters=ClusterPaths({name.removeprefix("d-"): str(folders[name])}))
+            name: StorageAreaSection(clusters=PathByCluster({name.removeprefix("d-"): str(folders[name])}))
             for name in ("d-gamma", "d-beta")
         },
     )

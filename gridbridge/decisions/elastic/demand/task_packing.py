@@ -98,7 +98,7 @@ def count_task_pieces_fitting_host(need: DemandTaskRequirement, room: FreeHostCa
         return 0
     count = sum(_task_pieces_fitting_queue(need, part, room) for part in room.parts)
     amounts, spent = dict(room.amounts), _used_consumables(need)
-    return min((count, *(_count_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
+    return min((count, *(_how_often_amount_fits(amounts[name], amount) for name, amount in spent if name in amounts)))
 
 
 def _task_pieces_fitting_queue(need: DemandTaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> int:
@@ -110,14 +110,16 @@ def _task_pieces_fitting_queue(need: DemandTaskRequirement, part: QueueFreeSlots
     if any(host_lacks_consumable(name, room) for name in demanded):
         return 0
     fit = part.free // need.slots
-    return min((fit, *(_count_multiples(own[name], amount) for name, amount in _used_consumables(need) if name in own)))
+    return min(
+        (fit, *(_how_often_amount_fits(own[name], amount) for name, amount in _used_consumables(need) if name in own))
+    )
 
 
 def _used_consumables(need: DemandTaskRequirement) -> tuple[tuple[str, float], ...]:
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
-def _count_multiples(available: float, amount: float) -> int:
+def _how_often_amount_fits(available: float, amount: float) -> int:
     return int(available / amount + 1e-9)  # subtractions may have left a rounding error
 
 
