@@ -3,7 +3,7 @@
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import groupby
 
-from sqlalchemy import Select, and_, bindparam, delete, func, insert, select
+from sqlalchemy import Select, and_, bindparam, case, delete, exists, func, insert, select
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import (
     IS_UNFINISHED,
@@ -21,7 +21,11 @@ from gridbridge.model.campaigns.campaign_predecessors import PredecessorConditio
 from gridbridge.state.campaign_tables import ATTEMPTS, CAMPAIGNS, IS_GOING, OUTPUTS, PREDECESSORS, WAITING
 from gridbridge.state.state_file import StateFile
 
-_COUNTED = [CAMPAIGNS.c[name] for name in ("number", "name", "state", "tasks", "ended", "failed", "cancelled")]
+_PROGRESS = select(
+    *(CAMPAIGNS.c[name] for name in ("number", "name", "state", "tasks", "ended", "failed", "cancelled")),
+    case((IS_GOING, True), else_=IS_UNFINISHED).label("is_unfinished"),  # mostly without a look at all open arrays
+    exists().where(OUTPUTS.c.campaign == CAMPAIGNS.c.number).label("has_outputs_elsewhere"),
+)
 _IS_SAME = and_(
     PREDECESSORS.c.predecessor == bindparam("of_predecessor"), PREDECESSORS.c.condition == PredecessorCondition.SAME
 )
@@ -167,12 +171,6 @@ class PredecessorRows:
                     self._campaigns.add_unsent_tasks(campaign, *after)
 
     def _query_progress_of_campaigns(self, numbers: Select[tuple[int]]) -> dict[int, PredecessorProgress]:
-        of = (CAMPAIGNS.c.number.in_(numbers),)
-        unfinished = {
-            row["number"] for row in self._database.rows(select(CAMPAIGNS.c.number).where(*of, IS_UNFINISHED))
-        }
-        query = select(OUTPUTS.c.campaign).where(OUTPUTS.c.campaign.in_(numbers)).distinct()
-        with_outputs = {row["campaign"] for row in self._database.rows(query)}
         return {
             row["number"]: PredecessorProgress(
                 number=row["number"],
@@ -181,11 +179,11 @@ class PredecessorRows:
                 succeeded=row["ended"] - row["failed"] - row["cancelled"],
                 failed=row["failed"],
                 cancelled=row["cancelled"],
-                is_unfinished=row["number"] in unfinished,
+                is_unfinished=bool(row["is_unfinished"]),
                 is_cancelled=row["state"] is CampaignState.CANCELLED,
-                has_outputs_elsewhere=row["number"] in with_outputs,
+                has_outputs_elsewhere=bool(row["has_outputs_elsewhere"]),
             )
-            for row in self._database.rows(select(*_COUNTED).where(*of))
+            for row in self._database.rows(_PROGRESS.where(CAMPAIGNS.c.number.in_(numbers)))
         }
 
     def _succeeded_tasks(self, campaign: int) -> Iterator[range]:

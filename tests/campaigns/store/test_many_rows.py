@@ -85,6 +85,9 @@ class LargeSite(CampaignSite):
             self.campaigns.set_array_state(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
+        after = (CampaignPredecessor(number=1, name="sweep", condition=PredecessorCondition.ENDED),)
+        report = made_campaign(tasks=1, jdl=Jdl(name="report", clusters=BOTH, after=after))
+        self.predecessors.insert_campaign(report, "token of the report")
         self.running = self.send(SIZE, 1)
         self.pending = self.attempts(self.running)
         tasks = tuple(attempt.task for attempt in self.pending[:3])
