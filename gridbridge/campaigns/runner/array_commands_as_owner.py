@@ -247,14 +247,21 @@ def usage_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], tuple[i
     )
 
 
-def tasks_without_files(answer: CompletedProgram) -> dict[int, str] | None:
-    """Return the tasks whose files can't be carried, with the reasons; None if the carry must be repeated."""
+def tasks_without_outputs(answer: CompletedProgram) -> dict[int, str] | None:
+    """Return the tasks whose outputs can't be brought, with the reasons; None if the carry must be repeated."""
+    return _parse_carry_answer(answer, "bring-outputs", _parse_tasks_without_files)
+
+
+def _parse_tasks_without_files(values: dict[str, Any]) -> dict[int, str]:
+    return {int(task): str(why) for task, why in values["missing"].items()}
+
+
+def _parse_carry_answer(answer: CompletedProgram, source: str, parse: Callable[[Any], Value]) -> Value | None:
+    """Parse the answer of a carry; raise GridbridgeError after a failure or a wrong answer."""
     if answer.status == fixed_paths.NOT_NOW:
         return None
     _require_owner_program_success(answer)
-    return _parse_owner_answer(
-        answer, "files of tasks", lambda values: {int(task): str(why) for task, why in values["missing"].items()}
-    )
+    return _parse_owner_answer(answer, source, parse)
 
 
 def _parse_owner_answer(answer: CompletedProgram, source: str, parse: Callable[[Any], Value]) -> Value:
@@ -271,17 +278,22 @@ def _require_owner_program_success(answer: CompletedProgram) -> None:
         raise errors.GridbridgeError(why or f"the program ended with status {answer.status}")
 
 
-def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry:
-    """Return the amounts and the time of a successful carry of input files; raise ParseError for a wrong answer."""
-    return _parse_owner_answer(answer, "carry-inputs", _parse_timed_carry)
+def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry | None:
+    """Return what a carry of input files has shown; None if the carry must be repeated."""
+    return _parse_carry_answer(answer, "carry-inputs", _parse_timed_carry)
 
 
-def _parse_timed_carry(values: dict[str, float]) -> TimedInputCarry:
+def _parse_timed_carry(values: dict[str, Any]) -> TimedInputCarry:
     amounts = [float(values[key]) for key in ("copied_bytes", "took_s", "next_task_bytes")]
     if not all(0 <= amount <= MOST_AMOUNT for amount in amounts):
         raise ValueError("out of range")
     copied_bytes, took_s, next_task_bytes = amounts
-    return TimedInputCarry(copied_bytes=int(copied_bytes), took_s=took_s, next_task_bytes=next_task_bytes)
+    return TimedInputCarry(
+        copied_bytes=int(copied_bytes),
+        took_s=took_s,
+        next_task_bytes=next_task_bytes,
+        missing=_parse_tasks_without_files(values),
+    )
 
 
 def _run_array_deletion_command(verb: str, array: CampaignArray, *indices: str) -> list[str]:

@@ -108,12 +108,11 @@ class BackgroundInputCarries:
         self.collect_ended_carries()
         owner = self._owners.uid_of_owner(array.campaign), array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
-            missing = self._acts.tasks_without_files(answer)
-            if missing is not None and (campaign := self._campaigns.find_campaign(array.campaign)):
-                self._copies.record_carry(campaign, array.cluster, self._acts.timed_input_carry(answer))
-            if missing:
-                raise TasksWithoutInputs(missing)
-            if missing is not None:
+            if carry := self._acts.timed_input_carry(answer):
+                if campaign := self._campaigns.find_campaign(array.campaign):
+                    self._copies.record_carry(campaign, array.cluster, carry)
+                if carry.missing:
+                    raise TasksWithoutInputs(carry.missing)
                 self._carried.add(array.campaign_and_array_number)
                 return
         elif may_start_owner_program(owner, self._running):

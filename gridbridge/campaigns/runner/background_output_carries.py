@@ -98,7 +98,7 @@ class BackgroundOutputCarries:
 
     def _record_answer(self, pair: CampaignCluster, attempts: TasksAndAttempts, answer: CompletedProgram) -> None:
         try:
-            missing = self._acts.tasks_without_files(answer)
+            missing = self._acts.tasks_without_outputs(answer)
         except GridbridgeError as error:
             self._record_failure(pair, len(attempts), str(error))
             return

@@ -222,6 +222,7 @@ class TimedInputCarry:
     copied_bytes: int
     took_s: float  # seconds of copying, without checksums
     next_task_bytes: float  # mean bytes that the campaign's next tasks lack at the cluster
+    missing: Mapping[int, str] = field(default_factory=dict)  # why files could not be carried, by task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

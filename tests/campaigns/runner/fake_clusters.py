@@ -86,7 +86,7 @@ class StartedProgram:
 class CarryingGrid(Grid):
     """A grid to which and from which files of tasks are carried."""
 
-    tasks_without_files = staticmethod(array_commands_as_owner.tasks_without_files)
+    tasks_without_outputs = staticmethod(array_commands_as_owner.tasks_without_outputs)
     timed_input_carry = staticmethod(array_commands_as_owner.timed_input_carry)
 
     def __init__(self) -> None:

@@ -241,15 +241,20 @@ def test_one_program_of_an_owner_works_at_a_cluster(site: CarryingSite) -> None:
     assert ["carry 1 [0, 1]"] == site.grid.told
 
 
-@pytest.mark.parametrize("answer", [b"", b"[]", b'{"missing": []}', b'{"missing": {"x": "y"}}', b"[" * 100_000])
-def test_an_answer_that_is_no_list_of_tasks_is_an_error(answer: bytes) -> None:
-    with pytest.raises(ParseError, match=r"^files of tasks: "):
-        array_commands_as_owner.tasks_without_files(CompletedProgram((), 0, answer, b""))
+@pytest.mark.parametrize("tasks", [b"", b"[]", b'{"x": "y"}', b"[" * 100_000])
+def test_an_answer_that_is_no_list_of_tasks_is_an_error(tasks: bytes) -> None:
+    """The answer about inputs has further values, which are valid here."""
+    answer = CompletedProgram((), 0, CARRIED.replace(b"{}", tasks), b"")
+    with pytest.raises(ParseError, match=r"^carry-inputs: "):
+        array_commands_as_owner.timed_input_carry(answer)
+    with pytest.raises(ParseError, match=r"^bring-outputs: "):
+        array_commands_as_owner.tasks_without_outputs(answer)
 
 
 def test_the_error_of_a_failed_carry_is_that_of_the_owners_program() -> None:
-    with pytest.raises(GridbridgeError, match=r"^no space$"):
-        array_commands_as_owner.tasks_without_files(CompletedProgram((), 2, b"", b"no space\n"))
+    for parse in (array_commands_as_owner.timed_input_carry, array_commands_as_owner.tasks_without_outputs):
+        with pytest.raises(GridbridgeError, match=r"^no space$"):
+            parse(CompletedProgram((), 2, b"", b"no space\n"))
 
 
 def test_copies_of_arrays_imported_from_roots_ledger_are_removed_after_the_end(site: CarryingSite) -> None:

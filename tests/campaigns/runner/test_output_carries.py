@@ -84,7 +84,7 @@ def test_outputs_are_brought_again_after_a_restart_and_if_another_program_was_bu
     [
         ((2, b"", b"beta: no route to host\n"), 2, "beta: no route to host", [0, 1]),
         ((0, b'{"missing": {"1": "beta: 1.txt: no such file"}}'), 1, "beta: 1.txt: no such file", [1]),
-        ((0, b"[]"), 2, "files of tasks: b'[]'", [0, 1]),
+        ((0, b"[]"), 2, "bring-outputs: b'[]'", [0, 1]),
     ],
     ids=["no connection", "a missing file", "no answer of the program"],
 )
