@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,7 +30,18 @@ class JdlColumn(sa.TypeDecorator[Jdl]):
         return None if value is None else column_types.to_json_text(asdict(value))
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Jdl | None:
-        return None if value is None else jdl_from_json(json.loads(value))
+        if value is None:
+            return None
+        return _cached_jdl_from_text(value) if len(value) <= MAX_CACHED_CHARACTERS else _jdl_from_text(value)
+
+
+def _jdl_from_text(text: str) -> Jdl:
+    return jdl_from_json(json.loads(text))
+
+
+# each cycle reads the JDLs of unfinished campaigns several times; a JDL of a common size has 1000 characters
+MAX_CACHED_CHARACTERS = 20_000
+_cached_jdl_from_text = lru_cache(maxsize=1000)(_jdl_from_text)
 
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:

@@ -350,6 +350,15 @@ def test_a_stored_campaign_is_read_back_unchanged(site: CampaignSite) -> None:
     assert site.campaigns.find_campaign_by_file_token("other") is None
 
 
+@pytest.mark.parametrize(("script_bytes", "is_cached"), [(1000, True), (30_000, False)])
+def test_a_jdl_of_usual_size_is_parsed_once(site: CampaignSite, script_bytes: int, is_cached: bool) -> None:
+    cluster = JdlSettingsAtCluster(exec_file="run", prologue="#" * script_bytes)
+    site.insert(replace(SWEEP, jdl=replace(SWEEP.jdl, clusters={"beta": cluster})))
+
+    assert is_cached is (site.campaign.jdl is site.campaign.jdl)
+    assert site.campaign.jdl.clusters == {"beta": cluster}
+
+
 def test_unsent_tasks_are_taken_once_and_in_order(site: CampaignSite) -> None:
     site.insert(SWEEP)
 
