@@ -140,11 +140,13 @@ class CampaignRows:
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         with self.database.transaction():
             entries: list[tuple[int, int, int]] = []
+            if unshared_first is not None and not self._shared.have_tasks_preferred_clusters(campaign):
+                unshared_first = None
             for kind in (unrestricted, *kept_off):
-                if unshared_first is not None and self._shared.have_tasks_preferred_clusters(campaign):
-                    entries += self._take_tasks_sharing_inputs(campaign, kind, cluster, unshared_first)
-                else:
+                if unshared_first is None:
                     entries += self._take_unsent_tasks(campaign, kind)
+                else:
+                    entries += self._take_tasks_sharing_inputs(campaign, kind, cluster, unshared_first)
             entries.sort()
             attempts = [(task, attempt) for _, task, attempt in entries]
             if not attempts:

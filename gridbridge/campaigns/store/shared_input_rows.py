@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from sqlalchemy import Table, and_, bindparam, insert, select
+from sqlalchemy import Table, and_, bindparam, exists, insert, or_, select
 
 from gridbridge.decisions.campaigns.tasks_sharing_inputs import (
     MOST_OVERTAKING,
@@ -17,8 +17,6 @@ from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, PREDECESSORS
 from gridbridge.state.state_file import StateFile
 
-# groups of tasks whose predecessor ran at this cluster, and of tasks whose predecessor ran at another
-PREDECESSOR_HERE, PREDECESSOR_ELSEWHERE = -1, -2
 GROUPS = Table(  # ranges of tasks of a group
     "campaign_input_groups",
     column_types.METADATA,
@@ -37,15 +35,16 @@ _GROUPS = (
     .where(GROUPS.c.campaign == bindparam("of"), GROUPS.c.first < bindparam("end"), GROUPS.c.last >= bindparam("begin"))
     .order_by(GROUPS.c.first)
 )
-_ANY = select(GROUPS.c.first).where(GROUPS.c.campaign == bindparam("of")).limit(1)
-_SAME = select(PREDECESSORS.c.predecessor).where(
-    PREDECESSORS.c.campaign == bindparam("of"), PREDECESSORS.c.condition == PredecessorCondition.SAME
+_IS_SAME = and_(PREDECESSORS.c.campaign == bindparam("of"), PREDECESSORS.c.condition == PredecessorCondition.SAME)
+_HAS_PREFERENCES = select(
+    or_(exists().where(GROUPS.c.campaign == bindparam("of")), exists().where(_IS_SAME)).label("has_preferences")
 )
 _OF_PREDECESSORS = (
     select(ATTEMPTS.c.task, ARRAYS.c.cluster)
-    .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
+    .join_from(PREDECESSORS, ATTEMPTS, ATTEMPTS.c.campaign == PREDECESSORS.c.predecessor)
+    .join(ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
     .where(
-        ATTEMPTS.c.campaign.in_(bindparam("predecessors", expanding=True)),
+        _IS_SAME,
         ATTEMPTS.c.task >= bindparam("begin"),
         ATTEMPTS.c.task < bindparam("end"),
         ATTEMPTS.c.outcome == TaskAttemptOutcome.SUCCESS,
@@ -65,15 +64,16 @@ class SharedInputRows:
 
     def have_tasks_preferred_clusters(self, campaign: int) -> bool:
         """Say whether tasks share files, or wait for tasks of the same numbers, whose outputs are at clusters."""
-        return bool(self._database.rows(_ANY, of=campaign) or self._database.rows(_SAME, of=campaign))
+        (row,) = self._database.rows(_HAS_PREFERENCES, of=campaign)
+        return bool(row["has_preferences"])
 
     def choose_tasks_by_shared_input(
         self, campaign: int, cluster: str, waiting: list[WaitingTaskRange], count: int, unshared_first: int
     ) -> Set[int]:
         """Choose tasks for a cluster, and record that their shared files are sent to the cluster.
 
-        A task without a shared file counts as sharing a file of the cluster of its predecessor. `waiting` has the next
-        tasks, in ascending order.
+        The group of a task without a shared file is the cluster at which its predecessor succeeded. `waiting` has the
+        next tasks, in ascending order.
         """
         head = waiting[0] if waiting else WaitingTaskRange(first=0, last=-1)
         end = head.first + MOST_OVERTAKING
@@ -84,29 +84,18 @@ class SharedInputRows:
         sent_groups = [(row["cluster"], row["inputs"]) for row in self._database.rows(_SENT, of=campaign)]
         at_cluster = {group for name, group in sent_groups if name == cluster}
         at_other_clusters = {group for name, group in sent_groups if name != cluster}
-        by_predecessor = {
-            task: PREDECESSOR_HERE if name == cluster else PREDECESSOR_ELSEWHERE
-            for task, name in self._clusters_of_predecessors(campaign, range(head.first, end)).items()
-        }
+        succeeded = self._database.rows(_OF_PREDECESSORS, of=campaign, begin=head.first, end=end)
+        clusters: dict[int, str] = {row["task"]: row["cluster"] for row in succeeded}
         grouped = (
-            (task, by_predecessor.get(task) if group is None else group)
+            (task, clusters.get(task) if group is None else group)
             for task, group in groups_of_next_tasks(ranges, tasks)
         )
-        here, elsewhere = at_cluster | {PREDECESSOR_HERE}, at_other_clusters | {PREDECESSOR_ELSEWHERE}
-        chosen = choose_tasks_sharing_inputs(grouped, here, elsewhere, count, unshared_first)
-        new = {group for group in chosen.values() if group is not None and group >= 0} - at_cluster
+        elsewhere = at_other_clusters.union(clusters.values())
+        chosen = choose_tasks_sharing_inputs(grouped, {*at_cluster, cluster}, elsewhere, count, unshared_first)
+        new = {group for group in chosen.values() if isinstance(group, int)} - at_cluster
         sent = [{"campaign": campaign, "cluster": cluster, "inputs": group} for group in sorted(new)]
         self._database.execute_for_each_row(insert(SENT_INPUTS), sent)
         return chosen.keys()
-
-    def _clusters_of_predecessors(self, campaign: int, tasks: range) -> dict[int, str]:
-        """Return the cluster at which the predecessor of each task has succeeded."""
-        predecessors = [row["predecessor"] for row in self._database.rows(_SAME, of=campaign)]
-        if not predecessors:
-            return {}
-        between = {"begin": tasks.start, "end": tasks.stop}
-        rows = self._database.rows(_OF_PREDECESSORS, predecessors=predecessors, **between)
-        return {row["task"]: row["cluster"] for row in rows}
 
 
 def ranges_without_tasks(part: WaitingTaskRange, tasks: Set[int]) -> Iterator[WaitingTaskRange]:

@@ -13,6 +13,7 @@ MOST_GROUP_RANGES = 10_000  # a campaign with more ranges has no groups
 MOST_OVERTAKING = 1000  # at most this many later tasks overtake a task
 HIGHEST = 999_999_999
 GroupTaskRange = tuple[int, int, int]  # first task, last task, group
+Group = int | str | None  # number of a group, or the cluster with the outputs of the task's predecessor
 
 
 def group_tasks_by_shared_input(inputs: Sequence[Iterable[tuple[int, str]]]) -> tuple[GroupTaskRange, ...]:
@@ -60,20 +61,20 @@ def groups_of_next_tasks(ranges: Iterable[GroupTaskRange], tasks: Iterable[int])
 
 
 def choose_tasks_sharing_inputs(
-    tasks: Iterable[tuple[int, int | None]],
-    at_cluster: Set[int],
-    at_other_clusters: Set[int],
+    tasks: Iterable[tuple[int, Group]],
+    at_cluster: Set[int | str],
+    at_other_clusters: Set[int | str],
     count: int,
     unshared_first: int = 0,
-) -> dict[int, int | None]:
+) -> dict[int, Group]:
     """Choose `count` of the next tasks for a cluster; `tasks` has each task and its group, in ascending order.
 
     First come `unshared_first` tasks without a group, then tasks of groups whose file was sent to this cluster, and
     groups whose file was sent to no cluster, group by group. Then come further tasks without a group, and last the
     groups whose file was sent only to other clusters.
     """
-    here: list[tuple[int, int | None]] = []
-    by_group: dict[int | None, list[tuple[int, int | None]]] = {None: []}
+    here: list[tuple[int, Group]] = []
+    by_group: dict[Group, list[tuple[int, Group]]] = {None: []}
     unshared = by_group[None]
     for task, group in tasks:
         (here if group in at_cluster else by_group.setdefault(group, [])).append((task, group))

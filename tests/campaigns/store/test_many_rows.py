@@ -33,6 +33,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     CampaignPrologueOrEpilogueStart,
+    TaskCountByExclusions,
     TasksPerFreeSlotInputs,
     TasksPerFreeSlotUpdate,
 )
@@ -234,14 +235,19 @@ TERMS = TasksPerFreeSlotInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitte
 
 
 class CountingStateFile(StateFile):
-    """A state file that counts changes, and the changes that share a transaction."""
+    """A state file that counts queries, changes, and the changes that share a transaction."""
 
+    queries = 0
     changes = 0
     joined = 0  # most further changes in one transaction
 
     def execute(self, change: Executable, values: Any = None) -> CursorResult[Any]:
         self.changes += 1
         return super().execute(change, values)
+
+    def rows(self, query: Executable, **values: Any) -> Any:
+        self.queries += 1
+        return super().rows(query, **values)
 
     @contextmanager
     def _begin_transaction(self) -> Iterator[Connection]:
@@ -326,6 +332,26 @@ def test_job_ratios_are_stored_in_portions(database: CountingStateFile) -> None:
 
     assert len(CampaignStatisticsRows(database).read_job_ratios([0, 1, TASKS - 1])) == IN_PORTIONS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
+
+
+def test_an_array_asks_once_whether_its_tasks_prefer_clusters(database: CountingStateFile) -> None:
+    """Each kind of tasks then takes four queries: for tasks, their files, where these were sent, and predecessors."""
+    campaigns = CampaignRows(database)
+    after = (CampaignPredecessor(number=1, name="sweep", condition=PredecessorCondition.SAME),)
+    report = made_campaign(tasks=TASKS, jdl=Jdl(name="report", clusters=BOTH, after=after))
+    PredecessorRows(database, campaigns).insert_campaign(report, "token of the report")
+    campaigns.remove_all_unsent_tasks(2)
+    kinds = [TaskCountByExclusions(tasks=1, avoid=(name,)) for name in ("x", "y", "z")]
+    for first, kind in enumerate(kinds):
+        for begin in (0, 10):
+            campaigns.add_unsent_tasks(2, WaitingTaskRange(first=begin + first, last=begin + first, avoid=kind.avoid))
+    queries = []
+    for some in (kinds[:1], kinds):
+        database.queries = 0
+        assert campaigns.create_array(2, "beta", len(some), NOON, some, unshared_first=0)
+        queries.append(database.queries)
+
+    assert queries[1] - queries[0] == 4 * (len(kinds) - 1)
 
 
 def test_the_largest_array_fits_into_one_transaction() -> None:
