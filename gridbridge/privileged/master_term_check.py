@@ -43,5 +43,5 @@ def record_or_show_master(arguments: list[str], folder: str = LEDGER) -> str:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user lead {'|'.join(PROGRAMS)} TERM HOST")
     require_private_ledger_folder(folder)
     if int(term):
-        write_master_record(folder, program, int(term), host)
+        return f"{int(term)} {host} {write_master_record(folder, program, int(term), host)}"
     return " ".join(map(str, read_master_record(folder, program)))

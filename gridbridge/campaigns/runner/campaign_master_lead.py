@@ -151,9 +151,8 @@ class CampaignMasterLead:
     def _mark_shared_folders(self, term: int) -> dict[str, int]:
         safe_files.make_private_folder(self._folders[0])
         published_files.make_published_folder(self._folders[-1])
-        for folder in self._folders:
-            master_records.write_master_record(folder, self._program, term, self._host)
-        inodes = {folder: master_records.read_master_record(folder, self._program)[2] for folder in self._folders}
+        write = master_records.write_master_record
+        inodes = {folder: write(folder, self._program, term, self._host) for folder in self._folders}
         return inodes | {LEDGER: self._record_at_root(self._program, term, self._host)[2]}
 
     def _renew_lease_until_lost(self, rows: MasterLeaseRows, term: int) -> None:

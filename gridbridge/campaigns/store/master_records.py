@@ -29,8 +29,11 @@ def read_master_record(folder: str, program: str) -> tuple[int, str, int]:
         os.close(end)
 
 
-def write_master_record(folder: str, program: str, term: int, host: str) -> None:
-    """Record a leading master; raise MasterDeposed for a term below the recorded one, and for another host's term."""
+def write_master_record(folder: str, program: str, term: int, host: str) -> int:
+    """Record a leading master, and return the record's inode number.
+
+    Raises MasterDeposed for a term below the recorded one, and for another host's term.
+    """
     path = f"{folder}/{MASTER_TERM}{program}"
     end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -40,5 +43,6 @@ def write_master_record(folder: str, program: str, term: int, host: str) -> None
             raise MasterDeposed(f"{path}: term {term} of {host} may not lead, because {leader} leads, term {recorded}")
         os.pwrite(end, f"{term} {host}".ljust(RECORD_BYTES - 1).encode("ascii") + b"\n", 0)
         os.fsync(end)
+        return os.fstat(end).st_ino
     finally:
         os.close(end)
