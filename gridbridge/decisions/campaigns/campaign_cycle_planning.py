@@ -17,8 +17,8 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
 )
 from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
 from gridbridge.decisions.campaigns.file_server_task_limits import (
+    RemainingTasksByLimit,
     add_sent_tasks_to_limits,
-    decide_file_server_limits,
     describe_file_server_limits,
 )
 from gridbridge.decisions.campaigns.nightly_task_starts import campaigns_waiting_for_night
@@ -151,11 +151,12 @@ def _plan_task_sends(
         if array not in unsent and may_retry_array_submission(array, book.open_events, situation.at, situation.failures)
     )
     begun = steps.exclude_prologue_and_epilogue_arrays(resumed)
-    allotted = distribute_slots_to_campaigns(reachable, predicted, situation.campaigns, begun, barred)
+    limits = RemainingTasksByLimit(situation)
+    allotted = distribute_slots_to_campaigns(reachable, predicted, limits, situation.campaigns, begun, barred)
     record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.split_sends_by_prologue(allotted)
     closed = barred.keys() | steps.clusters_that_need_prologue()
-    copies = tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed))
+    copies = tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed, limits))
     going = Counter[str]()
     for send in sent:
         going[send.cluster] += send.jobs
@@ -167,7 +168,7 @@ def _plan_task_sends(
         steps=before,
         copies=copies,
         predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
-        server_limits=add_sent_tasks_to_limits(decide_file_server_limits(situation), situation.servers.rules, going),
+        server_limits=add_sent_tasks_to_limits(limits.of_servers, situation.servers.rules, going),
     )
 
 

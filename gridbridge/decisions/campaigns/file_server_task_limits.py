@@ -159,7 +159,7 @@ class RemainingTasksByLimit:
     """The number of additional tasks that file servers, and campaigns' keys max_parallel and first_tasks, allow."""
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
-        limits = decide_file_server_limits(situation)
+        self.of_servers = limits = decide_file_server_limits(situation)  # before the cycle sends tasks
         self._servers = {limit.storage: max(0, floor(limit.limit) - limit.tasks) for limit in limits}
         self._storages = {rule.storage: rule.clusters for rule in situation.servers.rules}
         self._campaigns = _tasks_left_by_campaign(situation, count_succeeded_tasks(situation))

@@ -125,7 +125,10 @@ def semi_besteffort_slots_left(situation: CampaignCycleSituation, campaigns: Seq
 
 
 def remaining_capacity_of_clusters(
-    situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
+    situation: CampaignCycleSituation,
+    tasks: RemainingTasksByLimit,
+    campaigns: Sequence[Campaign] = (),
+    begun: Sequence[CampaignArray] = (),
 ) -> RemainingClusterCapacity:
     """Return the clusters' free capacity, less the slots of waiting tasks and of tasks in `begun` arrays.
 
@@ -160,7 +163,6 @@ def remaining_capacity_of_clusters(
             closed_to_wide.add(view.cluster)
     arrays = RemainingArraysByCluster(situation.room, situation.unfinished_arrays, situation.campaigns)
     stuck = frozenset(view.campaign_and_cluster for view in situation.there if view.have_tasks_waited_too_long)
-    tasks = RemainingTasksByLimit(situation)
     return RemainingClusterCapacity(free, may_wait, arrays, tasks, closed_to_wide, stuck, unkept)
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gridbridge.decisions.campaigns.campaign_schedulers import SCHEDULERS, ClusterOfferToScheduler
+from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTasksByLimit
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     max_tasks_per_array,
     may_multislot_task_wait,
@@ -19,10 +20,11 @@ class SchedulerTaskCounter:
         self,
         situation: CampaignCycleSituation,
         predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
+        tasks: RemainingTasksByLimit,
         campaigns: Sequence[Campaign] = (),
         begun: Sequence[CampaignArray] = (),
     ) -> None:
-        self.left = remaining_capacity_of_clusters(situation, campaigns, begun)
+        self.left = remaining_capacity_of_clusters(situation, tasks, campaigns, begun)
         self._situation = situation
         self._predicted = predicted
         self._views = {view.campaign_and_cluster: view for view in situation.there}

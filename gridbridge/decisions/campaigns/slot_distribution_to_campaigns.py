@@ -17,6 +17,7 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     count_starved_tasks_by_cluster,
 )
+from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTasksByLimit
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import semi_besteffort_slots_left
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
@@ -35,6 +36,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 def distribute_slots_to_campaigns(
     situation: CampaignCycleSituation,
     predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
+    limits: RemainingTasksByLimit,
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
@@ -43,11 +45,11 @@ def distribute_slots_to_campaigns(
 
     No task is sent to wait before all free slots are filled. A cluster in `barred` gets no task, or one probe. The
     arrays in `begun` are submitted anyway, and take slots first. The JDLs in `campaigns` still name the closed
-    clusters.
+    clusters. The sent tasks are taken from `limits`.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
-        situation, unsent, SchedulerTaskCounter(situation, predicted, campaigns, begun)
+        situation, unsent, SchedulerTaskCounter(situation, predicted, limits, campaigns, begun)
     )
     offered = rank_campaigns_for_clusters(situation)
     for turn in offered:

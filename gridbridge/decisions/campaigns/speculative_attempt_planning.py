@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import count_starved_tasks_by_cluster
+from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTasksByLimit
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     RemainingClusterCapacity,
     max_tasks_per_array,
@@ -119,21 +120,20 @@ def plan_speculative_attempts(
     again: Iterable[TaskRetry],
     rivals: AttemptsByTask,
     barred: Set[CampaignCluster],
+    limits: RemainingTasksByLimit,
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
     """Yield a cycle's speculative attempts; `over` counts each campaign's tasks that ended for good.
 
-    Clusters in `barred` get none: closed clusters, probed clusters, and clusters whose prologue must run first.
+    Clusters in `barred` get none: closed clusters, probed clusters, and clusters whose prologue must run first. The
+    tasks of `sends` have been taken from `limits`.
     """
     if not situation.tails:
         return
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
-    remaining, counted = (
-        remaining_capacity_of_clusters(situation),
-        _TaskCountsForSpeculation(situation, sends, again, rivals),
-    )
+    remaining = remaining_capacity_of_clusters(situation, limits)
+    counted = _TaskCountsForSpeculation(situation, sends, again, rivals)
     for send in sends:
         remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.jobs)
-        remaining.tasks.take_tasks(send.campaign, send.cluster, send.jobs)
         remaining.arrays.take_accepted_arrays(
             send.campaign, send.cluster, -(-send.jobs // max_tasks_per_array(situation, send.cluster))
         )

@@ -10,7 +10,11 @@ from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
-from gridbridge.decisions.campaigns.file_server_task_limits import count_succeeded_tasks, exhausted_limits_by_cluster
+from gridbridge.decisions.campaigns.file_server_task_limits import (
+    RemainingTasksByLimit,
+    count_succeeded_tasks,
+    exhausted_limits_by_cluster,
+)
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.nightly_task_starts import campaigns_waiting_for_night, next_night_for_task
 from gridbridge.decisions.campaigns.predecessor_conditions import apply_predecessor_conditions
@@ -46,7 +50,7 @@ class _TaskSendExplainer:
         self._situation = situation
         self._free = FreeClusterSlots(situation.room, semi_besteffort_slots_left(situation))
         self._predicted = predict_job_ratios(situation)
-        self._matching = SchedulerTaskCounter(situation, self._predicted)
+        self._matching = SchedulerTaskCounter(situation, self._predicted, RemainingTasksByLimit(situation))
         self._carries = InputCarryLimits(situation)
         self._succeeded = count_succeeded_tasks(situation)
         self._waiting_for_night = campaigns_waiting_for_night(situation.campaigns, situation.nights, situation.at)

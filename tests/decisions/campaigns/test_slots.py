@@ -8,6 +8,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import COMMITTED_USE_S
+from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTasksByLimit
 from gridbridge.decisions.campaigns.nikita_deletion_planning import plan_nikita_deletions as wiping
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
@@ -49,7 +50,7 @@ def at(slots: int = 1, max_jobs: int = 0) -> JdlSettingsAtCluster:
 
 
 def sends(seen: CampaignCycleSituation) -> list[tuple[int, str, int]]:
-    planned = distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
+    planned = distribute_slots_to_campaigns(seen, predict_job_ratios(seen), RemainingTasksByLimit(seen))
     return [(send.campaign, send.cluster, send.tasks) for send in planned]
 
 

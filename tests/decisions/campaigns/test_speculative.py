@@ -399,6 +399,21 @@ def test_max_parallel_and_file_servers_limit_speculative_attempts_too(
     assert copied(replace(look, servers=FileServerSituation(rules=(rule,)))) == expected
 
 
+class CountedLoads(dict[str, float]):
+    reads = 0
+
+    def get(self, *names: Any) -> Any:
+        self.reads += 1
+        return super().get(*names)
+
+
+def test_a_cycle_decides_the_limits_of_file_servers_once() -> None:
+    rule, loads = FileServerRule(storage="home", clusters=("beta", "gamma"), max_jobs=9), CountedLoads()
+
+    assert copied(replace(seen(tails=(TAIL,)), servers=FileServerSituation(rules=(rule,), loads=loads))) == (FIRST,)
+    assert loads.reads == 1
+
+
 @pytest.mark.parametrize(("most", "expected"), [(1, ()), (2, (FIRST,))])
 @pytest.mark.parametrize("kind", ["of_person", "of_all"])
 def test_the_clusters_array_limits_hold_for_speculative_attempts_too(
