@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.oar import oar_rest_frontend, oar_rest_requests, status, submit
+from gridbridge.batch.oar import oar_rest_database, oar_rest_frontend, oar_rest_requests, status, submit
 from gridbridge.batch.oar.oar_rest_frontend import OarRestFrontend
 from gridbridge.batch.oar.oar_rest_requests import BYTES, OarRestLogin
 from gridbridge.errors import CommandFailed, GridbridgeError, HostNotReached, ParseError
@@ -184,7 +184,7 @@ def test_too_slow_too_long_and_cut_answers_are_errors(interface: Interface, monk
     assert 0 < interface.dripped < DRIPS
 
     interface.declared_bytes, interface.is_dripping = 0, False
-    monkeypatch.setattr(oar_rest_frontend, "LIST_BYTES", 10)
+    monkeypatch.setattr(oar_rest_database, "LIST_BYTES", 10)
     with pytest.raises(CommandFailed, match="larger than"):
         submit.query_job_state(interface.access(), "7")
 
@@ -203,7 +203,7 @@ def test_too_slow_too_long_and_cut_answers_are_errors(interface: Interface, monk
 def test_an_incomplete_answer_never_means_that_no_job_exists(
     interface: Interface, monkeypatch: pytest.MonkeyPatch, answer: Answer
 ) -> None:
-    monkeypatch.setattr(oar_rest_frontend, "MOST_ROWS", 4)
+    monkeypatch.setattr(oar_rest_database, "MOST_ROWS", 4)
     interface.answers = {"GET /oarapi/select_all": answer}
     for query in (submit.query_job_state, submit.query_owner_and_account):
         with pytest.raises((CommandFailed, ParseError)):
@@ -221,10 +221,10 @@ def test_each_query_fits_the_longest_address_that_apache_takes(interface: Interf
         interface.access(), [ArrayEndQuery(job_id=job, account=name, places=(99_999,)) for job, name in many.items()]
     )
     status.query_begun_indices(interface.access(), many)
-    conditions = [*oar_rest_frontend._conditions_on_ids("jobs.job_id", many)]
+    conditions = [*oar_rest_database._conditions_on_ids("jobs.job_id", many)]
 
-    assert len(interface.requests) > 2 * 250 // oar_rest_frontend.PORTION
-    assert max(len(text) for text in (*interface.requests, *conditions)) < 8190 - len(oar_rest_frontend.ASSIGNED) * 3
+    assert len(interface.requests) > 2 * 250 // oar_rest_database.PORTION
+    assert max(len(text) for text in (*interface.requests, *conditions)) < 8190 - len(oar_rest_database.ASSIGNED) * 3
 
 
 def test_one_constant_row_means_that_no_job_exists(interface: Interface) -> None:
