@@ -69,18 +69,28 @@ def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = N
 
     Raises FileNotFoundError, or StateError for a refused file, above `max_bytes`, or if not of uid `owner`.
     """
+    end, facts = open_file_only_owner_writes(path, max_bytes, owner)
+    try:
+        return os.read(end, facts.st_size), facts  # not max_bytes, because that buffer may need half a gigabyte
+    finally:
+        os.close(end)
+
+
+def open_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[int, os.stat_result]:
+    """Open a file that `read_file_only_owner_writes` would read; the caller closes the descriptor."""
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
+    facts = os.fstat(end)
     try:
-        facts = os.fstat(end)
         _refuse_file_others_may_control(path, facts, max_bytes, owner)
-        return os.read(end, facts.st_size), facts  # not max_bytes, because that buffer may need half a gigabyte
-    finally:
+    except StateError:
         os.close(end)
+        raise
+    return end, facts
 
 
 def open_regular_without_blocking(path: str, flags: int) -> int:

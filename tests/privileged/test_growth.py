@@ -3,6 +3,7 @@
 Measured are bytes read, hashed and searched, and executed Python lines.
 """
 
+import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.campaigns.store import campaign_file_verification
+from gridbridge.campaigns.store.campaign_file_lines import select_lines
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, CampaignArrayId
@@ -25,19 +27,20 @@ FEW, MANY = 1000, 10_000  # tasks of a campaign
 AT = {"exec_file": "run", "slots": 1, "nodes": 1, "environment": "", "walltime_s": 60}
 
 
-class Searched(bytes):
-    """A file's bytes, with a count of the bytes that were searched for line ends."""
+class CountedFile(io.BytesIO):
+    """A file with a count of the bytes that were read."""
 
-    looked_at = 0
+    read_bytes = 0
 
-    def count(self, what: bytes, begin: int, end: int) -> int:  # type: ignore[override]
-        self.looked_at += min(end, len(self)) - begin
-        return super().count(what, begin, end)
+    def read(self, most: int | None = -1) -> bytes:
+        return self._count(super().read(most))
 
-    def find(self, what: bytes, begin: int) -> int:  # type: ignore[override]
-        found = super().find(what, begin)
-        self.looked_at += (found if found >= 0 else len(self)) + 1 - begin
-        return found
+    def readline(self, most: int | None = -1) -> bytes:
+        return self._count(super().readline(most))
+
+    def _count(self, data: bytes) -> bytes:
+        self.read_bytes += len(data)
+        return data
 
 
 class Site:
@@ -110,13 +113,13 @@ def test_one_call_reads_and_hashes_the_campaign_file_once(
 @pytest.mark.parametrize("tasks", [FEW, MANY])
 @pytest.mark.parametrize("step", [1, 7, 50], ids=["in a row", "near", "far apart"])
 def test_each_byte_of_the_campaign_file_is_searched_once(tmp_path: Path, tasks: int, step: int) -> None:
-    whole = Searched(Site(tmp_path / "site", tasks).whole)
-    wanted = list(range(tasks - 1, 0, -step))[::-1]
+    whole = Site(tmp_path / "site", tasks).whole
+    file, wanted = CountedFile(whole), list(range(tasks - 1, 0, -step))[::-1]
 
-    found = campaign_file_verification._select_task_lines(whole, wanted)
+    found = select_lines(file, (n + 1 for n in wanted))
 
-    assert found == {n: f"case-{n} --seed {n}".encode() for n in wanted}
-    assert whole.looked_at == len(whole)
+    assert dict(found) == {n + 1: f"case-{n} --seed {n}".encode() for n in wanted}
+    assert file.read_bytes == len(whole)
 
 
 def test_executed_python_lines_do_not_grow_with_the_campaign(tmp_path: Path) -> None:

@@ -5,39 +5,61 @@ The first line of each file is its header. A file with added tasks continues the
 
 from collections.abc import Iterable, Iterator
 
+TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 CHUNK_BYTES = 65536  # bytes of a file whose lines are counted at once
+FEW = 32  # at most this many lines are skipped one by one
 
 
-def lines_of_tasks(files: Iterable[bytes], tasks: Iterable[int] | None = None) -> dict[int, str]:
-    """Return {task: line} of some tasks, by default of all tasks; tasks without a line are left out."""
-    lines: dict[int, str] = {}
-    first, numbers = 0, None if tasks is None else sorted(tasks)
-    for data in files:
-        if numbers is None:
-            lines |= enumerate(_decode(data).split("\n")[1:-1], first)
-        else:
-            header = 1 - first  # a task's number plus `header` is the number of its line in this file
-            of_file = select_lines(data, (task + header for task in numbers if task >= first))
-            lines |= {line_number - header: _decode(line) for line_number, line in of_file}
-        first += data.count(b"\n") - 1
-    return lines
+def header_and_lines_of_tasks(
+    files: "Iterable[BinaryIO]", tasks: Iterable[int] | None = None
+) -> tuple[bytes, dict[int, str]]:
+    """Return the header of the first file, and {task: line} of some tasks, by default of all tasks.
+
+    Tasks without a line are left out. What follows the last of these lines is not read.
+    """
+    headers, lines, first = list[bytes](), dict[int, str](), 0
+    remaining = None if tasks is None else sorted(tasks)
+    for file in files:
+        headers.append(file.readline())
+        if remaining is None:
+            lines |= enumerate(_decode(file.read()).split("\n")[:-1], first)
+            first = len(lines)
+            continue
+        selected = [*select_lines(file, (task - first for task in remaining))]
+        lines |= {first + number: _decode(line) for number, line in selected}
+        remaining = remaining[len(selected) :]
+        if not remaining:
+            break
+        first += _count_lines(file) - 1
+    return headers[0], lines
 
 
-def select_lines(data: bytes, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, line) of lines that end with a newline; `numbers` ascend, and the first line has number 0."""
-    begin = line = 0
+def select_lines(file: "BinaryIO", numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield (number, line) of lines that end with a newline, up to the first number without such a line.
+
+    `numbers` ascend, and the line at which the file stands has number 0.
+    """
+    at = 0
     for number in numbers:
-        while line < number:
-            last = data.rfind(b"\n", begin, begin + CHUNK_BYTES)
-            count = data.count(b"\n", begin, last + 1) if last >= 0 else 0
-            if not 0 < count <= number - line:
-                count, last = 1, data.find(b"\n", begin)
-            if last < 0:
-                return
-            begin, line = last + 1, line + count
-        if (end := data.find(b"\n", begin)) < 0:
+        if not _skip_lines(file, number - at) or not (line := file.readline()).endswith(b"\n"):
             return
-        yield number, data[begin:end]
+        yield number, line[:-1]
+        at = number + 1
+
+
+def _skip_lines(file: "BinaryIO", lines: int) -> bool:
+    """Go to the beginning of a later line; say whether the file has so many lines before it."""
+    while lines > FEW and (chunk := file.read(min(lines, CHUNK_BYTES))):  # so many bytes have at most so many lines
+        lines -= chunk.count(b"\n")
+    return lines <= FEW and all(file.readline().endswith(b"\n") for _ in range(lines))
+
+
+def _count_lines(file: "BinaryIO") -> int:
+    file.seek(0)
+    return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK_BYTES), b""))
 
 
 def _decode(data: bytes) -> str:

@@ -4,11 +4,13 @@ Before the first submission, only the register proves a file, because any user m
 """
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 
+from gridbridge.campaigns.store.campaign_file_lines import select_lines
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable, StateError, describe_error
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
 from gridbridge.model.fixed_paths import CAMPAIGNS
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # limit of the first line, which may contain a script of 60,000 bytes for each cluster
-FEW = 32  # at most this many lines are skipped one by one
 
 
 class RootVerifiedCampaignFiles:
@@ -125,24 +126,8 @@ def _count_task_lines(whole: bytes) -> int:
 
 def _select_task_lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
     """Return the task lines with these ascending numbers, up to the first number without a line."""
-    lines: dict[int, bytes] = {}
-    at, number = _offset_after_lines(whole, 0, 1), 0
-    for index in numbers:
-        at, number = _offset_after_lines(whole, at, index - number), index + 1
-        if at < 0 or (end := whole.find(b"\n", at)) < 0:
-            break
-        lines[index] = whole[at:end]
-        at = end + 1
-    return lines
-
-
-def _offset_after_lines(whole: bytes, at: int, lines: int) -> int:
-    """Return the offset `lines` lines after offset `at`; -1 if the file has fewer lines."""
-    while lines > FEW and 0 <= at < len(whole):
-        at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
-    while lines and at >= 0:
-        at, lines = whole.find(b"\n", at) + 1 or -1, lines - 1
-    return at
+    selected = select_lines(io.BytesIO(whole), (number + 1 for number in numbers))
+    return {number - 1: line for number, line in selected}
 
 
 NAME = "given"

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, BinaryIO
 
 from gridbridge.campaigns.store import campaign_inbox
-from gridbridge.campaigns.store.campaign_file_lines import lines_of_tasks
+from gridbridge.campaigns.store.campaign_file_lines import header_and_lines_of_tasks
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
@@ -250,18 +250,24 @@ def _read_own_campaign_lines(
     campaign: int, folder: str, tasks: Iterable[int] | None, *, is_run: bool = False
 ) -> tuple[Any, dict[int, str]]:
     uid = os.geteuid()
-    owner = uid if uid or is_run else None
-    names = [campaign_file_name(campaign)]
     try:
-        names += [campaign_file_name(campaign, part) for part in _part_numbers_of_owner(campaign, folder)]
-        files = [safe_files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES, owner)[0] for name in names]
-        return json.loads(files[0].partition(b"\n")[0]), lines_of_tasks(files, tasks)
+        header, lines = header_and_lines_of_tasks(_open_files(campaign, folder, uid if uid or is_run else None), tasks)
+        return json.loads(header), lines
     except FileNotFoundError as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file was removed") from error
     except (ValueError, RecursionError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file is damaged") from error
     except (OSError, StateError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_refusal_of_foreign_campaign(uid)}") from error
+
+
+def _open_files(campaign: int, folder: str, owner: int | None) -> Iterator[BinaryIO]:
+    """Yield the campaign's files, each open until the next is asked for."""
+    for part in (0, *_part_numbers_of_owner(campaign, folder)):
+        path = f"{folder}/{campaign_file_name(campaign, part)}"
+        end, _ = safe_files.open_file_only_owner_writes(path, MAX_BYTES, owner)
+        with os.fdopen(end, "rb") as file:
+            yield file
 
 
 def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from glob import glob
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -306,11 +308,21 @@ def test_lines_of_tasks_are_found_in_all_files_of_a_campaign(
     expected = dict(enumerate(line.decode("utf-8", "surrogateescape") for lines in files for line in lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(campaign_file_lines, "CHUNK_BYTES", chunk_bytes)
-
-        assert expected == campaign_file_lines.lines_of_tasks(data)
-        assert {task: line for task, line in expected.items() if task in tasks} == campaign_file_lines.lines_of_tasks(
-            data, tasks
+        patch.setattr(campaign_file_lines, "FEW", 3)
+        whole, some = (
+            campaign_file_lines.header_and_lines_of_tasks(map(BytesIO, data), wanted) for wanted in (None, tasks)
         )
+    assert (b"{}\n", expected) == whole
+    assert (b"{}\n", {task: line for task, line in expected.items() if task in tasks}) == some
+
+
+@pytest.mark.parametrize(("tasks", "lines"), [((), 1), (range(7), 8), ((3, 900), 902)])
+def test_what_follows_the_last_wanted_line_is_not_read(tasks: Iterable[int], lines: int) -> None:
+    for size in (1000, 10_000):
+        file = BytesIO(b"".join(b"%09d\n" % number for number in range(size)))
+        campaign_file_lines.header_and_lines_of_tasks([file], tasks)
+
+        assert 10 * lines == file.tell()
 
 
 NAMES = st.from_regex(r"[^\x00/]{1,9}", fullmatch=True).filter(lambda name: name not in (".", ".."))
