@@ -102,12 +102,6 @@ class TaskDeletionMarkRows:
     def remove_marks_of_ended_attempts(self) -> None:
         delete_rows_of_ended_attempts(self._database, MARKS)
 
-    def count_deleted_attempts(self, campaign: int, task: int) -> int:
-        """Return how many attempts of a task were deleted before they started."""
-        of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
-        query = select(func.count().label("times")).where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.WIPED)
-        return int(self._database.rows(query)[0]["times"])
-
 
 class LocalJobPreemptionRows:
     def __init__(self, database: StateFile) -> None:

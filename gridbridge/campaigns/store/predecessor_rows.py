@@ -3,7 +3,7 @@
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import groupby
 
-from sqlalchemy import Select, and_, bindparam, case, delete, exists, func, insert, select
+from sqlalchemy import Select, and_, bindparam, case, exists, func, insert, select
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import (
     IS_UNFINISHED,
@@ -154,9 +154,6 @@ class PredecessorRows:
         """Say whether an unfinished campaign waits, or has waited, for a campaign."""
         query = select(PREDECESSORS.c.campaign).join(CAMPAIGNS, CAMPAIGNS.c.number == PREDECESSORS.c.campaign)
         return bool(self._database.rows(query.where(PREDECESSORS.c.predecessor == predecessor, IS_GOING).limit(1)))
-
-    def remove_predecessors(self, campaign: int) -> None:
-        self._database.execute(delete(PREDECESSORS).where(PREDECESSORS.c.campaign == campaign))
 
     def _release_tasks_of_campaigns(
         self, dependents: Collection[int], predecessor: int, succeeded: Iterable[int]

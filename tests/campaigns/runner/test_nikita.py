@@ -224,7 +224,6 @@ def test_a_deletion_mark_lasts_until_the_attempts_end(site: NikitaSite) -> None:
     site.marks.remove_marks_of_ended_attempts()
 
     assert {*site.marks.deletion_marks()[1, 1]} == {2}
-    assert (site.marks.count_deleted_attempts(1, 0), site.marks.count_deleted_attempts(1, 1)) == (1, 0)
 
 
 @pytest.mark.parametrize(
