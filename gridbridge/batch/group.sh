@@ -45,7 +45,7 @@ run_group() {
     done
     gb_lane=0
     gb_tasks
-    wait
+    until wait; do make_way; done # a signal interrupts wait
     make_way
     exit 0
 }

@@ -488,3 +488,12 @@ def test_tasks_of_a_job_run_side_by_side(tmp_path: Path) -> None:
 
     begins = [f"begin {task}.1" for task in range(4)]
     assert (status, sorted(record)) == (-9, [*begins, "exit 0.1 0", "exit 1.1 0"])
+
+
+def test_a_job_waits_for_its_tasks_side_by_side_though_a_signal_interrupts_it(tmp_path: Path) -> None:
+    """The first shell has no further task when the signal arrives."""
+    interrupts = "case $2 in 0) sleep 0.5; kill -USR2 $(ps -o sid= $$); sleep 0.5 ;; esac #"
+
+    _, record = group(tmp_path, interrupts, *THREE[:2], lanes=2)
+
+    assert sorted(record) == ["begin 0.1", "begin 1.1", "exit 0.1 0", "exit 1.1 0"]
