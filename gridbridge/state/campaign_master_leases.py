@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from gridbridge.errors import MasterDeposed
 from gridbridge.model.campaigns.campaign_master_lease import CampaignMasterLease, MasterProgram
+from gridbridge.model.site.site_section import LONGEST_LEASE_S
 from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
@@ -58,7 +59,8 @@ class MasterLeaseRows:
                 first = {"program": lease.program, "term": 0, "accepted_term": 0, "host": "", "expires_s": 0.0}
                 self._database.execute(self._database.insert_if_missing(LEASES), {**first, "folders": {}})
             self._database.limit_lock_waits(PATIENCE_MS)
-            is_free = sa.or_(LEASES.c.host.in_(("", host)), LEASES.c.expires_s <= self._now)
+            left_s = LEASES.c.expires_s - self._now
+            is_free = sa.or_(LEASES.c.host.in_(("", host)), left_s <= 0, left_s > LONGEST_LEASE_S)
             if not self._database.rows(sa.select(LEASES.c.term).where(*of, is_free).with_for_update()):
                 return 0
             taken = sa.update(LEASES).where(*of).values(term=term, host=host, expires_s=self._now + lease_s)

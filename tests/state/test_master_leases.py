@@ -166,6 +166,17 @@ def test_a_deposed_master_finds_its_transaction_refused(state_url: str) -> None:
     rows._database.close()
 
 
+def test_a_database_whose_clock_was_set_back_delays_no_takeover(state_url: str) -> None:
+    database = StateFile.open(state_url)
+    before, after = (MasterLeaseRows(database, f"CAST({now_s} AS FLOAT)") for now_s in (5000, 1000))
+    before.take_master_lease(before.read_master_lease(RUNNER), "a/1", LEASE_S)
+
+    lease = after.read_master_lease(RUNNER)
+    assert may_take_lease(lease, "b/2")
+    assert after.take_master_lease(lease, "b/2", LEASE_S) == 2
+    database.close()
+
+
 @pytest.mark.root
 def test_a_stopped_masters_open_transaction_delays_no_takeover_and_is_undone(postgresql: Server) -> None:
     """A renewal passes a long transaction of the same master."""

@@ -7,13 +7,17 @@ so the database and root's ledger refuse the acts of earlier terms.
 from collections.abc import Mapping
 
 from gridbridge.model.campaigns.campaign_master_lease import CampaignMasterLease, SharedFolderMark
+from gridbridge.model.site.site_section import LONGEST_LEASE_S
 
 RENEWALS = 5  # tries to renew a lease before the lease expires; a waiting master checks the lease equally often
 
 
 def may_take_lease(lease: CampaignMasterLease, host: str) -> bool:
-    """Say whether a process may take the lease; a lock file allows only one such process on `host`."""
-    return not lease.host or lease.host == host or lease.left_s <= 0
+    """Say whether a process may take the lease; a lock file allows only one such process on `host`.
+
+    A lease that seems longer than any lease was renewed before the database's clock was set back.
+    """
+    return not lease.host or lease.host == host or not 0 < lease.left_s <= LONGEST_LEASE_S
 
 
 def may_act_under_lease(now_s: float, renewed_s: float, lease_s: float) -> bool:

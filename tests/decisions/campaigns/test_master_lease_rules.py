@@ -26,11 +26,12 @@ MARKS = {"/c": SharedFolderMark(term=4, inode=7), "/l": SharedFolderMark(term=4,
     [
         ({}, "b/2", False),
         ({"left_s": 0.0}, "b/2", True),
+        ({"left_s": 3600.0}, "b/2", True),
         ({"host": ""}, "b/2", True),
         ({}, "a/1", True),
         ({}, "a/2", False),
     ],
-    ids=["another leads", "expired", "given up", "the same host", "the same host after a reboot"],
+    ids=["another leads", "expired", "clock set back", "given up", "the same host", "the same host after a reboot"],
 )
 def test_a_lease_is_taken_only_from_a_silent_master_or_by_its_own_host(
     changes: dict[str, object], host: str, may: bool
