@@ -111,6 +111,8 @@ class BackgroundInputCarries:
             if carry := self._acts.timed_input_carry(answer):
                 if campaign := self._campaigns.find_campaign(array.campaign):
                     self._copies.record_carry(campaign, array.cluster, carry)
+                words, of = "event=carried array=%d.%d at=%s bytes=%d took_s=%.1f", array.campaign_and_array_number
+                _log.info(words, *of, array.cluster, carry.copied_bytes, carry.took_s)
                 if carry.missing:
                     raise TasksWithoutInputs(carry.missing)
                 self._carried.add(array.campaign_and_array_number)

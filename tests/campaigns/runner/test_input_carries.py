@@ -174,8 +174,11 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
     assert (8, 1, 1) == (site.campaigns.count_unsent_tasks()[1], site.campaign.ended, site.campaign.failed)
 
 
-def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(site: CarryingSite) -> None:
+def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(
+    site: CarryingSite, caplog: pytest.LogCaptureFixture
+) -> None:
     """The rate of the network counts for all campaigns, and each new carry as much as all earlier carries."""
+    caplog.set_level("INFO")
     costs = InputCarryRows(site.database)
     pairs = [(site.campaign, "beta"), (site.campaign, "gamma")]
     assert [None, None] == [cost.task_s for cost in costs.carry_costs(pairs)]
@@ -185,6 +188,7 @@ def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(site: Carryin
         site.resume()
 
         assert [expected_s, None] == [cost.task_s for cost in costs.carry_costs(pairs)]
+        assert f" at=beta bytes={copied_bytes} took_s=" in caplog.text
 
 
 @pytest.mark.parametrize("amount", [b"1e999", b"-1", b"NaN", b'"x"', b"[]", b"1e19", b"[" * 100_000])

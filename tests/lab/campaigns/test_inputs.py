@@ -62,6 +62,42 @@ def test_each_task_has_its_input_files_at_every_cluster_and_its_output_comes_hom
 
 
 @pytest.mark.long
+def test_each_file_that_tasks_share_is_carried_once_to_each_cluster(reads: Grid) -> None:
+    """Delta's line is slow, and beta sees the files. 97 % of a task's bytes are those of a file of five tasks."""
+    parameters = [f"{task} {'ab'[task // 5]}" for task in range(10)]
+    make = "for n in 0 1 2 3 4 5 6 7 8 9; do head -c 50K /dev/urandom >own.$n; done; for n in a b; do head -c 1500K"
+    reads.sh(runner.HOST, f"cd ~/inputs && {make} /dev/urandom >shared.$n; done", user="alice")
+    table = jdl("beta", "gamma", "delta", tasks=10) | {
+        "params": parameters,
+        "inputs": ["/home/alice/inputs/./own.{1}", "/home/alice/inputs/./shared.{2}"],
+        "outputs": ["out/{1}.txt"],
+        "exec_file": "sh -c 'sleep 3; cat own.$0 shared.$1 | sha256sum >out/$0.txt'",
+    }
+    del table["nb_jobs"]
+    reads.lab("net", delta.FAR, "slow")
+    try:
+        number = runner.submit(reads, table)
+        found = runner.until_state(reads, number, "terminated")
+    finally:
+        reads.lab("net", delta.FAR, "heal")
+    ended = json.loads(reads.on(runner.HOST, "gridstat", str(number), "-f", "-d", user="alice").out)["jobs"]
+    log = reads.sh(runner.HOST, f"grep -a 'event=carried array={number}[.]' {runner.LOG}")
+    carried = Counter[str]()
+    for cluster, copied_bytes in re.findall(r" at=(\w+) bytes=(\d+) ", log):
+        carried[cluster] += int(copied_bytes)
+
+    assert (10, 0) == (found["ended"], found["failed"])
+    assert {"beta", "gamma", "delta"} == {task["cluster"] for task in ended}
+    for cluster in ("gamma", "delta"):
+        tasks = [task["task"] for task in ended if task["cluster"] == cluster]
+        assert carried[cluster] == 51_200 * len(tasks) + 1_536_000 * len({task // 5 for task in tasks})
+    assert "beta" not in carried
+    read = "for n in 0 1 2 3 4 5 6 7 8 9; do [ $n -lt 5 ] && x=a || x=b; cat own.$n shared.$x | sha256sum; done"
+    sums = reads.sh(runner.HOST, f"cd ~/inputs && {read}; cd ~/results/out && cat ?.txt", user="alice").split("\n")
+    assert sums[:10] == sums[10:20]
+
+
+@pytest.mark.long
 def test_links_and_rights_of_outputs_come_alike_from_every_cluster(reads: Grid) -> None:
     """An output that is a link becomes a file, a link in an output folder stays, and nothing is setuid at home."""
     folder = "mkdir d$0 && echo x >d$0/file && chmod 6755 d$0/file && ln -s file d$0/link && ln -s d$0/file l$0"
