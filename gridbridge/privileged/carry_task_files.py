@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attemp
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import is_short_ascii_number, read_config_or_not_yet_possible
-from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
+from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.privileged.as_user_replica_verbs import LONG_S, become_owner_program
 
 OF_TASKS, OF_CAMPAIGN = "c.CAMPAIGN CLUSTER TASKS", "c.CAMPAIGN CLUSTER"
@@ -43,7 +43,7 @@ def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {USAGE[verb]}")
     config = read_config_or_not_yet_possible()
     if cluster not in config.get("cluster", {}):
-        raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
+        raise AsUserRequestRefusal(f"{CONFIG}: no [cluster.{cluster}]; expected the section of the files' cluster")
     try:
         list(map(parse_attempt_ranges, tasks))
         uid = os.lstat(f"{CAMPAIGNS}/{file}").st_uid

@@ -86,7 +86,7 @@ class CampaignAndRequestIntake:
         self._events = EventAndSuccessRecordRows(database)
         self._given = CampaignFileRegister(folder)
         self.requests = CampaignOwnerRequestHandler(
-            database, clock, folder, published, begin=begin, register=self._given
+            database, clock, folder, published, begin=begin, register=self._given, clusters=clusters
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
         does: dict[CampaignOwnerRequestVerb, Do] = dict.fromkeys(subscribing.VERBS, subscribing.execute_request)

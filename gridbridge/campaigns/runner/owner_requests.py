@@ -102,8 +102,11 @@ class CampaignOwnerRequestHandler:
         take_up: Callable[[int, str], None] = array_commands_as_owner.reopen_campaign_in_root_ledger,
         begin: Begin = lambda _: None,
         register: CampaignFileRegister | None = None,
+        clusters: frozenset[str] = frozenset(),
     ) -> None:
+        """Take the configured clusters, from which copies of input files can be removed."""
         self._begin = begin
+        self._clusters = clusters
         self._register = register or CampaignFileRegister(folder)
         self._take_up = take_up
         self._database = database
@@ -260,7 +263,8 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_ENDED
         if self._predecessors.has_unfinished_dependents(campaign.number):
             return CampaignOwnerRequestReply.NEEDED
-        if self._copies.has_input_copies(campaign.number):  # the campaign's file is needed for the removal
+        # the campaign's file is needed for the removal
+        if self._clusters & self._copies.clusters_with_input_copies(campaign.number):
             return CampaignOwnerRequestReply.COPIES_LEFT
         campaign_files_of_owners.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)

@@ -123,8 +123,9 @@ class InputCarryRows:
         query = select(CARRIES.c.campaign, CARRIES.c.cluster, CAMPAIGNS.c.uid).join(CAMPAIGNS, and_(*has_ended))
         return {(row["campaign"], row["cluster"]): row["uid"] for row in self._database.rows(query)}
 
-    def has_input_copies(self, campaign: int) -> bool:
-        return bool(self._database.rows(select(CARRIES.c.cluster).where(CARRIES.c.campaign == campaign).limit(1)))
+    def clusters_with_input_copies(self, campaign: int) -> frozenset[str]:
+        rows = self._database.rows(select(CARRIES.c.cluster).where(CARRIES.c.campaign == campaign))
+        return frozenset(row["cluster"] for row in rows)
 
     def forget_input_copies(self, campaign: int, cluster: str) -> None:
         of = (CARRIES.c.campaign == campaign, CARRIES.c.cluster == cluster)

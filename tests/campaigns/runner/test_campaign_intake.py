@@ -265,11 +265,12 @@ def test_a_campaign_is_purged_after_keep_campaigns_d(site: IntakeSite, kept_d: f
 
 
 def test_a_campaign_is_purged_after_its_input_copies_are_removed(site: IntakeSite) -> None:
-    """The owner's program removes the copies, and needs the campaign's file."""
+    """The owner's program removes the copies, and needs the campaign's file. A removed cluster keeps its copies."""
     copies = InputCarryRows(site.database)
     site.taken("a 1")
     site.end_campaign(1, 1, CampaignState.TERMINATED)
     copies.record_begun_carry(1, "beta")
+    copies.record_begun_carry(1, "removed")
 
     refused = site.ask(Verb.PURGE, 1)
     assert (refused, site.files()) == (Reply.COPIES_LEFT, ["c.1"])
