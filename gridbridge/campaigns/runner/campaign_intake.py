@@ -283,9 +283,9 @@ class CampaignAndRequestIntake:
         if unknown := ", ".join(sorted(jdl.clusters.keys() - self._clusters)):
             return f"no cluster {unknown} here; the clusters are {', '.join(sorted(self._clusters))}"
         by_api = {name: settings for name, settings in jdl.clusters.items() if name in self._by_api}
-        is_grouped = any(settings.temporal_grouping for settings in by_api.values())
+        is_grouped = any(settings.temporal_grouping or settings.side_by_side > 1 for settings in by_api.values())
         if by_api and (jdl.inputs or jdl.outputs_to or jdl.checkpoint_files or is_grouped):
-            keys = "inputs, outputs_to, checkpoint_files, temporal_grouping"
+            keys = "inputs, outputs_to, checkpoint_files, temporal_grouping, dimensional_grouping"
             wrong = f"no files are carried to or from {', '.join(sorted(by_api))}, a cluster by api"
             return f"{keys}: {wrong}; expected clusters by ssh"
         if not (new_file.tasks and jdl.clusters):

@@ -362,6 +362,7 @@ def header_with_changed_beta(without: str = "", **values: object) -> dict[str, o
         (asdict(SWEEP) | {"clusters": {"omega": {"exec_file": "x"}}}, "no cluster omega here"),
         (asdict(SWEEP) | {"clusters": {}}, "the campaign has no task or no cluster"),
         (asdict(SWEEP) | {"clusters": {"gamma": {"exec_file": "x"}}, "inputs": ["in/{}"]}, "inputs, outputs_to, ch"),
+        (asdict(SWEEP) | {"clusters": {"gamma": {"exec_file": "x", "side_by_side": 2}}}, "inputs, outputs_to, ch"),
         ({"name": "sweep", "type": "odd"}, "not what gridsub writes"),
         ([1], "not what gridsub writes"),
         (asdict(SWEEP) | {"name": ""}, "name = ''"),
@@ -401,7 +402,7 @@ def header_with_changed_beta(without: str = "", **values: object) -> dict[str, o
         (header_with_changed_beta(slots="1"), "beta.slots = '1': expected 1"),
         (header_with_changed_beta(properties=[]), "beta.properties = []: expected '[]'"),
     ],
-    ids=range(41),
+    ids=range(42),
 )
 def test_an_invalid_campaign_header_is_refused_with_its_reason(site: IntakeSite, header: object, why: str) -> None:
     token = site.bring(header, "a")
