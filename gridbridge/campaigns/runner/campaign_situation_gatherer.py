@@ -33,6 +33,7 @@ from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import task_attempt_outcomes
 from gridbridge.decisions.campaigns.campaign_event_rules import select_removed_clusters_declared_lost
+from gridbridge.decisions.campaigns.grouped_task_ends import has_begun_a_task
 from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import group_attempts_by_task
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -52,6 +53,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN
+from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -312,7 +314,8 @@ class CampaignSituationGatherer:
         indices = {attempt.place for attempt in missing if ends.get(attempt.place)} | {at.place for at in late}
         if not self._records or array.campaign not in owners:
             return {}
-        return self._records.take_job_records(array, owners[array.campaign], indices)
+        begun = {index for index, end in ends.items() if isinstance(end, JobEnd) and has_begun_a_task(end)}
+        return self._records.take_job_records(array, owners[array.campaign], indices, begun)
 
     def _select_recordable_ends(
         self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]

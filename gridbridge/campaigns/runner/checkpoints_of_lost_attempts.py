@@ -17,7 +17,8 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
-LONGEST_WAIT_S = 120.0  # afterwards an end is recorded as that of an attempt without checkpoints
+# without a successful reading; afterwards an end is recorded as that of an attempt without checkpoints
+LONGEST_WAIT_S = 120.0
 PAUSE_S = 30.0  # after a failed reading, because a person's programs may fail in each cycle
 MOST_AT_ONCE = 1000  # attempts in one call
 Key = tuple[int, int, int]  # campaign, task, attempt
@@ -61,6 +62,7 @@ class CheckpointsOfLostAttempts:
         self._acts = acts
         self._checkpoints: dict[Key, AttemptCheckpoints] = {}
         self._since_s: dict[Key, float] = {}  # when the end of an attempt was first delayed
+        self._failing_since_s: dict[Pair, float] = {}  # begin of the first reading since an owner's last success
         self._paused_until_s: dict[Pair, float] = {}
 
     def take_ended_checkpoint_readings(self) -> bool:
@@ -83,7 +85,8 @@ class CheckpointsOfLostAttempts:
         for array, attempts in ended.items():
             for attempt in attempts if array.campaign in owners else ():
                 is_lost = attempt.outcome in LOSSES and not is_prologue_or_epilogue_task(attempt.task)
-                if is_lost and not self._may_record_end(_key_of_attempt(attempt)):
+                owner = owners[array.campaign], array.cluster
+                if is_lost and not self._may_record_end(owner, _key_of_attempt(attempt)):
                     unread[array.campaign, array.cluster].append(_key_of_attempt(attempt))
             waiting = set(unread.get((array.campaign, array.cluster), ()))
             ready[array] = tuple(
@@ -98,9 +101,11 @@ class CheckpointsOfLostAttempts:
         self._checkpoints = {key: made for key, made in self._checkpoints.items() if key in keys}
         self._since_s = {key: since_s for key, since_s in self._since_s.items() if key in keys}
 
-    def _may_record_end(self, key: Key) -> bool:
+    def _may_record_end(self, owner: Pair, key: Key) -> bool:
+        """Say whether checkpoints were read or can't be read; an attempt that only waits for its turn is not late."""
         now_s = self._clock.steady_s()
-        is_late = now_s - self._since_s.setdefault(key, now_s) >= LONGEST_WAIT_S
+        failing_s = self._failing_since_s.get(owner, now_s)
+        is_late = now_s - max(failing_s, self._since_s.setdefault(key, now_s)) >= LONGEST_WAIT_S
         return is_late or key in self._checkpoints
 
     def _with_checkpoints(self, attempt: TaskAttempt) -> TaskAttempt:
@@ -116,6 +121,7 @@ class CheckpointsOfLostAttempts:
         is_paused = self._clock.steady_s() < self._paused_until_s.get(owner, 0.0)
         if is_paused or not may_start_owner_program(owner, self._running):
             return
+        self._failing_since_s.setdefault(owner, self._clock.steady_s())
         try:
             program = self._acts.start_record_reading(*pair, [key[1:] for key in keys])
         except GridbridgeError as error:
@@ -129,6 +135,7 @@ class CheckpointsOfLostAttempts:
         except GridbridgeError as error:
             self._pause_readings(owner, reading.campaign_and_cluster[0], error)
             return
+        self._failing_since_s.pop(owner, None)
         for key in reading.keys:
             self._checkpoints[key] = checkpoints.get(key[1:], AttemptCheckpoints())
 

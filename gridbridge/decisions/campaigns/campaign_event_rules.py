@@ -96,11 +96,12 @@ def record_failed_task_events(
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue
         code = EVENT_OF_OUTCOME[attempt.outcome]
+        lost = f"the cluster has no trace of job {attempt.forgotten_job} or of its record"
         fresh = replace(
             new_campaign_event(CampaignEventSubject.TASK, code, attempt.campaign, cluster, at),
             exit_status=attempt.exit_status,
             first_task=attempt.task,
-            why=f"the cluster has no trace of job {attempt.forgotten_job}" if attempt.forgotten_job else "",
+            why=lost if attempt.forgotten_job else "",
         )
         event = book.find_equal_event(fresh) or fresh
         book.add_or_replace_event(replace(event, tasks=event.tasks + 1, last_at=at))

@@ -19,17 +19,23 @@ UNBEGUN = TaskEndInJob(end=None)
 FIRST_CS = 100  # a task that began within the first second counts as begun with the job
 
 
+def has_begun_a_task(job: JobEnd) -> bool:
+    """Say whether an ended job must have a record: its shell exits with 0 only after it has begun a task."""
+    return job.exit_status == 0 and job.signal is None
+
+
 def split_job_end_among_tasks(
     job: JobEnd, attempts: Sequence[TaskAttempt], record: JobRecord | None, walltime_s: int, *, may_live: bool = False
 ) -> dict[TaskAttempt, TaskEndInJob]:
     """Return the end of each attempt of a job; `record` is None if it can't be read.
 
     If the record has a task's end, this end counts. A task that began without a recorded end ended with the job. All
-    other tasks have not begun. If a job began no task, its end counts for its first task, or for all tasks if the job
-    was deleted or lost. If a lost job may still live (`may_live`), its tasks without an end are lost. Only tasks that
-    began with the job had the whole walltime; another task that the walltime ended counts as preempted.
+    other tasks have not begun. Without a record that must exist, all tasks are lost. If a job began no task, its end
+    counts for its first task, or for all tasks if the job was deleted or lost. If a lost job may still live
+    (`may_live`), its tasks without an end are lost. Only tasks that began with the job had the whole walltime; another
+    task that the walltime ended counts as preempted.
     """
-    if record is None:
+    if record is None or (not record and has_begun_a_task(job)):
         return dict.fromkeys(attempts, TaskEndInJob(end=JobEnd(host=job.host)))
     run_s = _run_times_s(job, record)
     ends = {}

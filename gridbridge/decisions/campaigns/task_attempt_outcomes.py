@@ -170,6 +170,8 @@ class MissingAttemptOutcomeDecider:
         # a prologue or epilogue that its cluster lost counts as deleted, and so as failed
         lost = ran & {attempt.place for attempt in late if not is_prologue_or_epilogue_task(attempt.task)}
         ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
+        unread = {index for index, record in (missing_array.records or {}).items() if record is None}
+        lost_job = dict.fromkeys(lost | unread, array.job_id)
         walltime_s = request.walltime_s if request else 0
         most_s = max(MIN_RUN_TIME_CAP_S, missing_array.sent_s)
         if missing_array.records is None:
@@ -178,7 +180,7 @@ class MissingAttemptOutcomeDecider:
             known = known_job_ends(unlisted, ends, self._forgotten_s)
             attempts = outcomes_of_grouped_attempts(known, walltime_s, marks, missing_array.records, may_live=lost)
         return tuple(
-            _correct_ended_attempt(attempt, most_s, array.job_id * (attempt.place in lost), is_cancelled=is_cancelled)
+            _correct_ended_attempt(attempt, most_s, lost_job.get(attempt.place, 0), is_cancelled=is_cancelled)
             for attempt in attempts
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner import array_commands_as_owner, checkpoints_of_lost_attempts
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import (
     LONGEST_WAIT_S,
@@ -122,6 +122,17 @@ def test_checkpoints_that_can_not_be_read_are_read_again_for_two_minutes(
     (attempt,) = site.ends(LOST)
 
     assert not attempt.has_progressed
+
+
+def test_an_attempt_that_waits_for_its_turn_is_not_late(site: SavingSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints_of_lost_attempts, "MOST_AT_ONCE", 1)
+    site.ends(LOST, LOST)
+    site.passed_s += LONGEST_WAIT_S - 1
+    site.reading.end(b'{"checkpoints": []}')
+    first = [attempt.task for attempt in site.ends(LOST, LOST)]
+    site.passed_s += LONGEST_WAIT_S - 1
+
+    assert ([0], [0]) == (first, [attempt.task for attempt in site.ends(FAILED, LOST)])
 
 
 def test_attempts_whose_end_is_not_reported_any_more_are_forgotten(site: SavingSite) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner import array_commands_as_owner, records_of_ended_jobs
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.records_of_ended_jobs import LONGEST_WAIT_S, PAUSE_S, RecordsOfEndedJobs
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
@@ -23,6 +23,7 @@ from tests.campaigns.runner.fake_clusters import GridSite, StartedProgram
 
 FIRST_JOB = b'[1, 1, "begin 0.1 0 \\nexit 0.1 150 0\\nbegin 1.1 150 \\nexit 1.1 390 3\\nbegin 2.1 390 \\n"]'
 JOB = JobEnd(signal=9, wallclock_s=6.0, host="n1")
+DONE = JobEnd(exit_status=0, wallclock_s=6.0, host="n1")
 
 
 class Reading:
@@ -73,7 +74,7 @@ class GroupingSite(GridSite):
         monkeypatch.setattr(self.gatherer._asking, "fetch_snapshots", lambda *_: {"beta": snapshot})
         situation = self.gatherer.gather_situation()
         self.do(CampaignCyclePlan(ended=situation.ended, over=situation.over))
-        self.over = situation.over
+        self.over, self.forgotten_jobs = situation.over, {attempt.forgotten_job for attempt in situation.ended}
         return sorted((attempt.task, attempt.outcome) for attempt in situation.ended)
 
 
@@ -105,21 +106,45 @@ def test_each_task_of_an_ended_job_gets_its_own_end(site: GroupingSite, monkeypa
     assert site.reading.told == ["1 beta [(1, 1)]", "1 beta [(2, 1)]"]
 
 
-def test_records_that_can_not_be_read_are_read_again_and_at_last_the_tasks_are_lost(
-    site: GroupingSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("end", "status", "why"),
+    [(JOB, 2, "'no route'"), (DONE, 0, "\"no file group.1.1 in the campaign's folder; expected")],
+    ids=["no route", "no file of a job that ended with 0"],
+)
+def test_unreadable_records_are_read_again_and_at_last_the_tasks_are_lost(
+    site: GroupingSite,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    end: JobEnd,
+    status: int,
+    why: str,
 ) -> None:
-    site.look(monkeypatch, range(2, 3))
-    site.reading.end(b"", status=2)
-    failed = site.look(monkeypatch, range(2, 3))
+    """The lost tasks may have succeeded, so that only tasks that may run twice are resent."""
+    site.look(monkeypatch, range(2, 3), end=end)
+    site.reading.end(b"", status=status)
+    failed = site.look(monkeypatch, range(2, 3), end=end)
     site.passed_s += PAUSE_S
-    site.look(monkeypatch, range(2, 3))
+    site.look(monkeypatch, range(2, 3), end=end)
     site.reading.end(b'"no record"')
     site.passed_s += LONGEST_WAIT_S
 
     assert failed == []
-    assert [(task, Outcome.SITE_FAULT) for task in range(4)] == site.look(monkeypatch, range(2, 3))
-    assert "event=records_unread campaign=1 at=beta why='no route'" in caplog.text
+    assert [(task, Outcome.SITE_FAULT) for task in range(4)] == site.look(monkeypatch, range(2, 3), end=end)
+    assert {71} == site.forgotten_jobs
+    assert f"event=records_unread campaign=1 at=beta why={why}" in caplog.text
     assert len(site.reading.told) == 2
+
+
+def test_a_record_that_waits_for_its_turn_is_not_late(site: GroupingSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an outage a person may have more ended jobs than the programs of 15 minutes read."""
+    monkeypatch.setattr(records_of_ended_jobs, "MOST_AT_ONCE", 1)
+    site.look(monkeypatch)
+    site.passed_s += LONGEST_WAIT_S - 1
+    site.reading.end(FIRST_JOB)
+    first = site.look(monkeypatch)
+    site.passed_s += LONGEST_WAIT_S - 1
+
+    assert (FIRST_ENDS, []) == (first, site.look(monkeypatch))
 
 
 def test_a_cancelled_task_ends_its_job_and_the_others_are_resent(

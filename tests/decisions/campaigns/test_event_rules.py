@@ -479,7 +479,8 @@ def test_a_task_lost_by_its_cluster_runs_again_only_in_an_idempotent_campaign() 
     look = seen(ended=lost, arrays=(array(),))
 
     event = told(look)[CampaignEventCode.SITE_FAULT]
-    assert describe_campaign_event(event) == ("2 tasks were lost at beta: the cluster has no trace of job 8")
+    why = "the cluster has no trace of job 8 or of its record"
+    assert describe_campaign_event(event) == f"2 tasks were lost at beta: {why}"
     assert plan_campaign_cycle(look).again == ()
     assert [one.task for one in plan_campaign_cycle(replace(look, campaigns=(twice,))).again] == [0, 1]
     assert len(plan_campaign_cycle(replace(look, ended=ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))).again) == 2

@@ -70,6 +70,7 @@ def outcomes(
         (DELETED_BEFORE_START, "", [Outcome.CANCELLED] * 4),
         (UNKNOWN_END, "", [Outcome.SITE_FAULT] * 4),
         (DONE, None, [Outcome.SITE_FAULT] * 4),
+        (DONE, "", [Outcome.SITE_FAULT] * 4),
     ],
 )
 def test_ended_tasks_stay_ended_and_tasks_that_had_not_begun_are_resent(
