@@ -18,7 +18,7 @@ from gridbridge.shell import log_rotation_and_quota, program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
 from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
+from gridbridge.shell.service_signals_and_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
 FIRST_PAUSE_S = 5.0  # first pause after failed cycles; nobody clears a full disk sooner

@@ -14,7 +14,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.program import configuration_in_force
 from gridbridge.program.configuration_in_force import SETTLE_S, ReloadableConfiguration, sha256_of_file
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import StopAndReloadSignals
 from gridbridge.transfer.poller import poller_daemon
 from tests.builders.configurations import site_text
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.shell import program_lock_file
-from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import BEGIN_S, ServiceHeartbeat, StopAndReloadSignals
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 

@@ -21,8 +21,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.service_heartbeat import ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import ServiceHeartbeat, StopAndReloadSignals
 from gridbridge.state import campaign_master_leases, published_files
 from gridbridge.state.campaign_master_leases import MasterLeaseRows
 from gridbridge.state.state_file import StateFile

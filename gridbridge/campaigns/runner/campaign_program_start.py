@@ -22,8 +22,7 @@ from gridbridge.program.threads_and_backoff import is_thread_start_failure
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import switch_process_to_account, version_with_commit
-from gridbridge.shell.service_heartbeat import ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import ServiceHeartbeat, StopAndReloadSignals
 
 if TYPE_CHECKING:
     from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead

@@ -17,8 +17,7 @@ from gridbridge.program import service_cycle
 from gridbridge.program.configuration_in_force import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.service_heartbeat import ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import ServiceHeartbeat, StopAndReloadSignals
 
 Renew = Callable[
     [Policy], BalancerRunOptions

@@ -44,7 +44,7 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.program import service_cycle
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
-from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
+from gridbridge.shell.service_signals_and_heartbeat import BEGIN_S, ServiceHeartbeat
 from gridbridge.state.decision_journal import DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 

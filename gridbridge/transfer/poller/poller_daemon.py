@@ -19,8 +19,7 @@ from gridbridge.program.cluster_observer import ClusterObserver
 from gridbridge.program.configuration_in_force import ReloadableConfiguration, read_config_saved_by_service
 from gridbridge.program.pushed_job_end_receivers import JobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.service_heartbeat import ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import ServiceHeartbeat, StopAndReloadSignals
 from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_components import PollerResources

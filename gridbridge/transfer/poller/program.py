@@ -12,7 +12,7 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell import program_startup
 from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import StopAndReloadSignals
 
 
 def main() -> None:

@@ -14,8 +14,7 @@ from gridbridge.model.campaigns.campaign_master_lease import MasterProgram
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.privileged.master_term_check import record_or_show_master
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.service_heartbeat import ServiceHeartbeat
-from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
+from gridbridge.shell.service_signals_and_heartbeat import ServiceHeartbeat, StopAndReloadSignals
 
 Make = Callable[..., CampaignMasterLead]
 CHANGE = sa.text("DELETE FROM campaign_requests")

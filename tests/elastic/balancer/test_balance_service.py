@@ -32,7 +32,7 @@ from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.service_heartbeat import ServiceHeartbeat
+from gridbridge.shell.service_signals_and_heartbeat import ServiceHeartbeat
 from gridbridge.state.state_file import StateFile
 from tests.builders.programs import write_program
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
