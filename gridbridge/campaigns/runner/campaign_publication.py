@@ -51,7 +51,7 @@ class CampaignPublisher:
         self._predecessors = PredecessorRows(self._database, self._campaigns)
 
     def publish_campaigns(self, opened: Iterable[CampaignEvent]) -> None:
-        waiting, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
+        waiting, awaiting = self._campaigns.count_unsent_and_awaiting_tasks()
         predecessors = self._predecessors.read_progress_of_predecessors()
         open_clusters = defaultdict[int, set[str]](set)
         for array in self._campaigns.query_open_arrays():

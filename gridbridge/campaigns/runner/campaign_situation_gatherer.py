@@ -1,6 +1,7 @@
 """Gathers the input of a campaign cycle: clusters' capacities and task states (CiGri's updator)."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -122,7 +123,7 @@ class CampaignSituationGatherer:
 
     def gather_situation(self) -> CampaignCycleSituation:
         campaigns, arrays = self._campaigns.unfinished_campaigns(), self._campaigns.query_open_arrays()
-        unsent, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
+        unsent, awaiting = self._campaigns.count_unsent_and_awaiting_tasks()
         waiting = {number: tasks - awaiting.get(number, 0) for number, tasks in unsent.items()}
         used = _clusters_of_campaigns(campaigns, arrays)
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
@@ -205,6 +206,7 @@ class CampaignSituationGatherer:
         by_task, now = group_attempts_by_task(situation.rivals), self._clock.now()
         open_clusters = queries.clusters_accepting_campaign_tasks(campaigns, situation.waiting)
         last_arrays = self._tries.last_arrays_by_cluster
+        unsent = Counter(situation.waiting) + Counter(situation.awaiting)
         return replace(
             situation,
             room=self._query_cluster_capacities(open_clusters),
@@ -217,7 +219,7 @@ class CampaignSituationGatherer:
             missed=tuple(self._missing.changed),
             at=now,
             earlier=self._tries.earlier_outcomes(ended, by_task),
-            tails=self._tails.find_long_running_attempts(campaigns, arrays, self.answers, by_task, now),
+            tails=self._tails.find_long_running_attempts(campaigns, unsent, arrays, self.answers, by_task, now),
             stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
             last_arrays={
                 one.number: last_arrays(one.number, one.jdl.clusters)

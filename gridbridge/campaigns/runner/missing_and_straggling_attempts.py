@@ -171,6 +171,7 @@ class CampaignStragglerFinder:
     def find_long_running_attempts(
         self,
         campaigns: Iterable[Campaign],
+        unsent_tasks: Mapping[int, int],
         arrays: Sequence[CampaignArray],
         answers: Answers,
         rivals: AttemptsByTask,
@@ -178,7 +179,6 @@ class CampaignStragglerFinder:
     ) -> tuple[TasksRunningNearCampaignEnd, ...]:
         going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
         able = [campaign for campaign in going if self._limits.copies and campaign.jdl.allows_speculative_attempts]
-        waiting = self._campaigns.count_unsent_tasks() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
             # job lists don't show how long each task of a job has run
@@ -186,7 +186,8 @@ class CampaignStragglerFinder:
                 of[array.campaign].append(array)
         tails = []
         for campaign in able:
-            ours, unsent, left = of[campaign.number], waiting.get(campaign.number, 0), campaign.tasks - campaign.ended
+            ours, unsent = of[campaign.number], unsent_tasks.get(campaign.number, 0)
+            left = campaign.tasks - campaign.ended
             snapshots = [answers[name] for name in campaign.jdl.clusters if name in answers]
             free = sum(max(snapshot.free_slots, snapshot.besteffort_slots or 0) for snapshot in snapshots)
             if ours and is_campaign_near_end(left, unsent, free, _seconds_since_last_array(ours, now), self._limits):

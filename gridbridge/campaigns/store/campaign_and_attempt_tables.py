@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, bindparam, case, delete, func, insert, or_, select, update
 
 from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
 from gridbridge.campaigns.store.shared_input_rows import SharedInputRows, ranges_without_tasks
@@ -79,12 +79,13 @@ class CampaignRows:
 
     def count_unsent_tasks(self) -> dict[int, int]:
         """Return the number of unsent tasks of each campaign that has unsent tasks."""
-        return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
+        return self.count_unsent_and_awaiting_tasks()[0]
 
-    def count_tasks_awaiting_predecessors(self) -> dict[int, int]:
-        """Return, for each campaign, how many unsent tasks wait for tasks of the same number."""
-        query = WAITING_COUNTS.where(WAITING.c.awaits != "")
-        return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(query)}
+    def count_unsent_and_awaiting_tasks(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Return, by campaign, how many tasks are unsent, and how many of them wait for tasks of the same number."""
+        rows = self.database.rows(WAITING_COUNTS)
+        unsent = {row["campaign"]: int(row["tasks"]) for row in rows}
+        return unsent, {row["campaign"]: int(row["awaiting"]) for row in rows if row["awaiting"]}
 
     def count_tasks_by_exclusions(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Return, for each campaign, how many unsent tasks avoid the same set of clusters."""
@@ -433,15 +434,18 @@ ENDED = (
         }
     )
 )
-WAITING_COUNTS = select(WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")).group_by(
-    WAITING.c.campaign
-)
+TASKS_OF_RANGE = WAITING.c.last - WAITING.c.first + 1
+WAITING_COUNTS = select(
+    WAITING.c.campaign,
+    func.sum(TASKS_OF_RANGE).label("tasks"),
+    func.sum(case((WAITING.c.awaits != "", TASKS_OF_RANGE), else_=0)).label("awaiting"),
+).group_by(WAITING.c.campaign)
 KEPT_OFF = (
     select(
         WAITING.c.campaign,
         WAITING.c.avoid,
         WAITING.c.never,
-        func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks"),
+        func.sum(TASKS_OF_RANGE).label("tasks"),
     )
     .where(or_(WAITING.c.avoid != "", WAITING.c.never != ""))
     .group_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)

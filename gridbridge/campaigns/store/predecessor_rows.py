@@ -132,7 +132,7 @@ class PredecessorRows:
 
     def count_sendable_tasks(self, campaigns: Iterable[Campaign]) -> dict[int, int]:
         """Return, for each campaign, how many unsent tasks wait for no predecessor."""
-        unsent, awaiting = self._campaigns.count_unsent_tasks(), self._campaigns.count_tasks_awaiting_predecessors()
+        unsent, awaiting = self._campaigns.count_unsent_and_awaiting_tasks()
         progress, sendable = self.read_progress_of_predecessors(), dict[int, int]()
         for campaign in campaigns:
             tasks = awaiting.get(campaign.number, 0)

@@ -281,7 +281,12 @@ def late_tasks(
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.query_open_arrays())
     return CampaignStragglerFinder(site.campaigns, LateSpeculationSection()).find_long_running_attempts(
-        [site.campaign], arrays, answers, group_attempts_by_task(site.copies.competing_attempts([1])), NOON + 2 * MINUTE
+        [site.campaign],
+        site.campaigns.count_unsent_tasks(),
+        arrays,
+        answers,
+        group_attempts_by_task(site.copies.competing_attempts([1])),
+        NOON + 2 * MINUTE,
     )
 
 
@@ -323,7 +328,7 @@ def test_paused_or_not_idempotent_campaigns_have_no_late_tasks(site: CopySite) -
     plain = replace(site.campaign, jdl=replace(site.campaign.jdl, is_idempotent=False))
     paused = replace(site.campaign, state=CampaignState.PAUSED)
 
-    assert look([plain, paused], site.campaigns.query_open_arrays(), {}, {}, NOON) == ()
+    assert look([plain, paused], {}, site.campaigns.query_open_arrays(), {}, {}, NOON) == ()
 
 
 def test_a_task_with_two_running_attempts_counts_once_in_a_forecast(site: CopySite) -> None:

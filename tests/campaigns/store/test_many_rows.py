@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import WAITING_COUNTS, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     TaskDeletionMarkRows,
@@ -128,7 +128,6 @@ READ: dict[str, Callable[[LargeSite], object]] = {
     "unfinished campaigns": lambda site: site.campaigns.unfinished_campaigns(),
     "whether one is": lambda site: site.campaigns.is_campaign_unfinished(1),
     "how many tasks wait": lambda site: site.campaigns.count_unsent_tasks(),
-    "how many tasks wait for predecessors": lambda site: site.campaigns.count_tasks_awaiting_predecessors(),
     "progress of predecessors": lambda site: site.predecessors.read_progress_of_predecessors(),
     "what keeps off clusters": lambda site: site.campaigns.count_tasks_by_exclusions(),
     "how long tasks took": lambda site: site.campaigns.run_times_by_cluster(1),
@@ -235,9 +234,9 @@ TERMS = TasksPerFreeSlotInputs(old=1.0, slots=1.0, max_slots=9, free=9, submitte
 
 
 class CountingStateFile(StateFile):
-    """A state file that counts queries, changes, and the changes that share a transaction."""
+    """A state file that records queries, and counts changes, and the changes that share a transaction."""
 
-    queries = 0
+    queries: tuple[Executable, ...] = ()
     changes = 0
     joined = 0  # most further changes in one transaction
 
@@ -246,7 +245,7 @@ class CountingStateFile(StateFile):
         return super().execute(change, values)
 
     def rows(self, query: Executable, **values: Any) -> Any:
-        self.queries += 1
+        self.queries = (*self.queries, query)
         return super().rows(query, **values)
 
     @contextmanager
@@ -347,11 +346,22 @@ def test_an_array_asks_once_whether_its_tasks_prefer_clusters(database: Counting
             campaigns.add_unsent_tasks(2, WaitingTaskRange(first=begin + first, last=begin + first, avoid=kind.avoid))
     queries = []
     for some in (kinds[:1], kinds):
-        database.queries = 0
+        database.queries = ()
         assert campaigns.create_array(2, "beta", len(some), NOON, some, unshared_first=0)
-        queries.append(database.queries)
+        queries.append(len(database.queries))
 
     assert queries[1] - queries[0] == 4 * (len(kinds) - 1)
+
+
+def test_a_cycle_counts_the_unsent_tasks_once(database: CountingStateFile, tmp_path: Path) -> None:
+    campaigns = CampaignRows(database)
+    gatherer = CampaignSituationGatherer(made_policy(), database, Clock(), ran=f"{tmp_path}/ran")
+    campaigns.add_unsent_tasks(1, WaitingTaskRange(first=0, last=1), WaitingTaskRange(first=2, last=8, awaits=(9,)))
+    database.queries = ()
+
+    situation = gatherer.gather_situation()
+    assert ({1: 2}, {1: 7}) == (situation.waiting, situation.awaiting)
+    assert 1 == sum(query is WAITING_COUNTS for query in database.queries)
 
 
 def test_the_largest_array_fits_into_one_transaction() -> None:
