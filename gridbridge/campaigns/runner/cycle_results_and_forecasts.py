@@ -165,19 +165,16 @@ class TaskAndCampaignEndRecorder:
         self._campaigns.record_measured_attempts(plan.measured)
 
     def _count_task_outcomes(self, ended: Sequence[campaign_model.TaskAttempt]) -> None:
-        outcomes = defaultdict[int, Counter[campaign_model.TaskAttemptOutcome]](Counter)
+        by_campaign = defaultdict[int, list[campaign_model.TaskAttempt]](list)
         for attempt in ended:
-            outcomes[attempt.campaign][attempt.outcome] += 1
-        for campaign, counts in outcomes.items():
+            by_campaign[attempt.campaign].append(attempt)
+        for campaign, attempts in by_campaign.items():
             stored_campaign = self._campaigns.find_campaign(campaign)
             state = stored_campaign.state if stored_campaign else None
             is_cancelled = campaign_model.is_task_cancelled_by_owner
-            cancelled = sum(count for outcome, count in counts.items() if is_cancelled(outcome, state))
-            succeeded = [
-                attempt
-                for attempt in ended
-                if attempt.campaign == campaign and attempt.outcome is campaign_model.TaskAttemptOutcome.SUCCESS
-            ]
+            cancelled = sum(is_cancelled(attempt.outcome, state) for attempt in attempts)
+            success = campaign_model.TaskAttemptOutcome.SUCCESS
+            succeeded = [attempt for attempt in attempts if attempt.outcome is success]
             if stored_campaign and stored_campaign.jdl.outputs_to:
                 self._outputs.add_outputs_of_attempts(succeeded)
                 self._predecessors.release_tasks_with_carried_inputs(
@@ -185,8 +182,8 @@ class TaskAndCampaignEndRecorder:
                 )
             else:
                 self._predecessors.release_dependent_tasks(campaign, [attempt.task for attempt in succeeded])
-            failed = counts.total() - counts[campaign_model.TaskAttemptOutcome.SUCCESS] - cancelled
-            self._campaigns.add_to_task_counts(campaign, counts.total(), failed, cancelled)
+            failed = len(attempts) - len(succeeded) - cancelled
+            self._campaigns.add_to_task_counts(campaign, len(attempts), failed, cancelled)
 
     def cancel_campaign(self, number: int) -> None:
         """Cancel a campaign and drop its unsent tasks; epilogues still run until a second cancellation."""

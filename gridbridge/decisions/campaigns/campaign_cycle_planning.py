@@ -192,13 +192,15 @@ def _list_interrupted_submissions_to_resume(
 def _list_campaigns_that_end(ends: _EndedTasksAndRetries) -> tuple[int, ...]:
     """Return the campaigns that end now; a silent cluster must not delay a campaign's end."""
     runs = {retry.campaign for retry in ends.again}
+    succeeded = {attempt.campaign for attempt in ends.seen.ended if attempt.outcome is TaskAttemptOutcome.SUCCESS}
+    with_outputs = ends.seen.unbrought | succeeded  # campaigns whose outputs are, or will be, brought home
     return tuple(
         campaign.number
         for campaign in ends.seen.campaigns
         if campaign.state.is_alive
         and campaign.number not in runs
         and _are_all_tasks_sent(campaign, ends.seen)
-        and not _are_outputs_awaited(campaign, ends.seen)
+        and not (campaign.jdl.outputs_to and campaign.number in with_outputs)
         and (campaign.number not in ends.busy or campaign.ended + ends.over[campaign.number] >= campaign.tasks)
     )
 
@@ -231,17 +233,6 @@ def _plan_retries_of_ended_tasks(situation: CampaignCycleSituation, alive: Set[i
     placed = pair_attempts_with_clusters(surely, situation.arrays)
     ended = tuple(AttemptOutcomeAtCluster.from_attempt(attempt, cluster) for attempt, cluster in placed)
     return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
-
-
-def _are_outputs_awaited(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    """Say whether outputs are being carried home, or will be carried because tasks have just succeeded."""
-    return bool(campaign.jdl.outputs_to) and (
-        campaign.number in situation.unbrought
-        or any(
-            attempt.campaign == campaign.number and attempt.outcome is TaskAttemptOutcome.SUCCESS
-            for attempt in situation.ended
-        )
-    )
 
 
 def _are_all_tasks_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:

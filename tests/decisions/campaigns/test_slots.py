@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,8 +33,9 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtClust
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, NikitaSituation
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from tests.builders.campaigns import released_array
-from tests.decisions.campaigns.campaign_builder import NOON, make_campaign, make_cycle_situation
+from tests.decisions.campaigns.campaign_builder import NOON, make_attempt, make_campaign, make_cycle_situation
 from tests.decisions.campaigns.test_throttle import PATIENCE, part
+from tests.steps import steps
 
 
 def campaign(
@@ -237,6 +239,18 @@ def test_a_campaign_ends_once_its_outputs_are_home(
     rows = make_cycle_situation(campaigns=(one,), ended=(attempt,) if outcome else (), unbrought=frozenset(unbrought))
 
     assert finished == plan_campaign_cycle(rows).finished
+
+
+def test_a_plan_grows_linearly_with_campaigns_and_their_ended_tasks() -> None:
+    took = []
+    for count in (30, 300):
+        jdl = replace(campaign(1, {"beta": at()}).jdl, outputs=("x",), outputs_to="/home")
+        campaigns = tuple(replace(campaign(number, {"beta": at()}), jdl=jdl) for number in range(1, count + 1))
+        ended = tuple(make_attempt(place, campaign=one.number) for one in campaigns for place in range(1, 6))
+        ended = tuple(replace(attempt, outcome=TaskAttemptOutcome.SUCCESS) for attempt in ended)
+        took.append(steps(partial(plan_campaign_cycle, make_cycle_situation(campaigns=campaigns, ended=ended))))
+
+    assert took[1] <= 11 * took[0]
 
 
 @pytest.mark.parametrize(
