@@ -279,6 +279,7 @@ def test_an_end_count_line_cut_by_a_power_failure_is_skipped(site: PublishingSit
 
 
 def test_the_jdl_of_each_campaign_is_decoded_once(site: PublishingSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign_tables._cached_jdl_from_text.cache_clear()
     decode = Mock(wraps=campaign_tables.jdl_from_json)
     monkeypatch.setattr(campaign_tables, "jdl_from_json", decode)
     site.publication.publish_campaigns(())
