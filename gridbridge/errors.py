@@ -71,7 +71,7 @@ class ProviderOutOfMachines(GridbridgeError):
 
 
 class TasksOnLostHost(GridbridgeError):
-    """Tasks remain on a host that is gone; only an administrator can end such tasks."""
+    """Tasks remain on a host that is gone; only an administrator can end them."""
 
     def __init__(self, host: str, tasks: tuple[str, ...]) -> None:
         named = " ".join(tasks)

@@ -108,7 +108,7 @@ class CampaignArrayJobControl(HeldJobSubmissionAndLookup[Where], Protocol[Where]
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return the indices of waiting and running tasks of the caller's arrays, by array id.
 
-        `arrays` maps ids to submission names; a name is checked only if nobody but the owner can change it.
+        `arrays` maps ids to submission names. A name is checked only if the owner alone can change it.
         """
 
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
@@ -181,7 +181,7 @@ class RefusedJobMarker(Protocol[Where]):
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Keep a refused job at home as the first of `variants` that a local queue could run.
+        """Keep a refused job at home, with the first request in `variants` that a local queue could run.
 
         If no local queue could run any variant, returns False and leaves the job unchanged. `own` is the job's present
         request.

@@ -43,7 +43,7 @@ def write_campaign_array_script(
 ) -> bytes:
     """Write an array's script; each KEY of `settings` becomes a shell variable gb_KEY of all tasks.
 
-    Each job runs `group_tasks` tasks, one after another.
+    Each job runs `group_tasks` tasks one after another.
     """
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
     groups = split_into_groups(tasks, group_tasks)
@@ -68,7 +68,7 @@ def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
 
 
 def _shell_case_of_group(index: int, tasks: "Sequence[CampaignArrayScriptTask]") -> str:
-    """Define the sh function gb_tasks, which runs a job's tasks; retried tasks come first, and so have most time."""
+    """Define the sh function gb_tasks, which runs a job's tasks: first retried tasks, so that they have most time."""
     lines = (
         f"gb_inputs=; {_assignments_of_task(task)}; next_task {_words_of_task(task)} || return\n"
         for task in sorted(tasks, key=lambda task: -task.attempt)

@@ -37,14 +37,14 @@ class CampaignArrayEndReader(Protocol[Where]):
         """
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return each array's running, maybe also waiting, indices; leave out reused ids and ended arrays."""
+        """Return the indices of each array's begun (maybe also waiting) tasks; skip ended arrays and reused ids."""
 
     def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
         """Return the cluster's limits on array jobs."""
 
 
 class ClusterDemandReader(Protocol[Where]):
-    """Reads hosts and waiting jobs for the balancer from status programs' outputs, which have names of files."""
+    """Reads hosts and waiting jobs for the balancer from the outputs of status programs."""
 
     OUTPUT_FILES: tuple[str, ...]
     OPTIONAL_FILES: tuple[str, ...]
@@ -122,7 +122,7 @@ class LocalTaskRestartGuard(Protocol[Where]):
         """Guard a task by a hold or a start time far in the future, so that the task does not start again."""
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
-        """Return jobs' present requests, without ended jobs; empty if the job list already shows all guards."""
+        """Return the present requests of jobs that have not ended; empty if the job list already shows all guards."""
 
     def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
         """Return the ids of all jobs, of any user, that wait for their start time."""

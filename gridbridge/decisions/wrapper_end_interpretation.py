@@ -33,7 +33,7 @@ def was_job_preempted(end: JobEnd) -> bool:
 
 
 def wrapper_exit_status(end: JobEnd) -> int | None:
-    """Return a job's exit status from the end of the job's wrapper; None if there is none.
+    """Return a job's exit status from the end of the job's wrapper; None without an exit status.
 
     A wrapper killed at its end may leave any exit status, except one that runs the job again.
     """

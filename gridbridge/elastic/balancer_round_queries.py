@@ -67,7 +67,7 @@ STEPS = 32  # limit of 8 MiB steps per round; 32 steps take three seconds
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored record of recently ended tasks; an empty record without a readable file."""
+    """Return the stored record of recently ended tasks; the record is empty if no file is readable."""
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()

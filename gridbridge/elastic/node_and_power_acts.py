@@ -85,7 +85,7 @@ class NodeActRunner:
     def _must_host_wait_for_tasks(
         self, node: elastic_nodes.BalancerOwnedNode, idleness: elastic_nodes.HostCheckBeforeRemoval
     ) -> bool:
-        """Return whether a busy host stays closed until its tasks end; first reschedule tasks if requested."""
+        """Return whether a busy host stays closed until its tasks end; if requested, first reschedule the tasks."""
         if node.cause is not elastic_nodes.NodeStateCause.MOVED:
             return node.cause in PATIENT
         return idleness.is_listed and idleness.is_closed and self.membership.reschedule_host_tasks(node.name)

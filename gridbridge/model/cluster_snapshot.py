@@ -37,7 +37,7 @@ class ClusterJobListRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedJobStatus:
-    """A listed job with its errors; `hindrances` are the scheduler's reasons for waiting."""
+    """A listed job with its errors; `hindrances` has the scheduler's reasons why the job waits."""
 
     job_id: int
     owner: str

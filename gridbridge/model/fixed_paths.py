@@ -72,7 +72,7 @@ ELSEWHERE = "run this on the transfer host, where the service is"
 
 @light_dataclass(kw_only=True, frozen=True)
 class FixedPaths:
-    """Paths that programs pass on, because tests use other paths, and options of commands set some paths."""
+    """Paths as parameters of programs: tests use other paths, and options of commands set some paths."""
 
     configuration: str = CONFIG
     published: str = PUBLISHED

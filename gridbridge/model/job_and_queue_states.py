@@ -76,7 +76,7 @@ class QueueInstanceState(JobOrQueueStateFacts):
 
 
 class StateFactProperty:
-    """A boolean property of job states: true if the state has a given fact."""
+    """A property of job states, true if the state has a given fact."""
 
     def __init__(self, fact: str) -> None:
         self._fact = fact

@@ -70,7 +70,7 @@ class QueueJobAndUserRestrictions:
 class JobEnd:
     """How a job ended, according to the accounting of its cluster.
 
-    With neither exit status nor signal the end is unknown; even so, the job may have done its work.
+    If exit status and signal are missing, the end is unknown; the job may still have done its work.
     """
 
     exit_status: int | None = None

@@ -34,7 +34,7 @@ class NamesOfferedByCluster:
         )
 
     def find_parallel_environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment with `slots` slots on each node; '' if none fits, ANY if all fit."""
+        """Return a parallel environment with `slots` slots on each node; '' if no environment fits, ANY if all fit."""
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
         names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))
@@ -80,7 +80,7 @@ class NonForwardingQueues:
     def restrict_remote_queues(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        Empty `targets` mean any queue. If no target is in `queues`, `targets` is returned unchanged.
+        Empty `targets` stand for any queue. If no target is in `queues`, returns `targets` unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names

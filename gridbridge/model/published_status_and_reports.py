@@ -1,4 +1,4 @@
-"""The contents of the JSON files that are published for all users, and reports; both show nothing that qstat hides."""
+"""The contents of reports and of JSON files published for all users, which show nothing that qstat hides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

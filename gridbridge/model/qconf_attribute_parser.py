@@ -19,7 +19,7 @@ class QconfValuesByHost:
     others: tuple[tuple[str, str], ...] = ()  # pairs (host or host group, value)
 
     def value_at_host(self, host: str, groups: Container[str]) -> str:
-        """Return a host's value: its own, else its group's, else the default.
+        """Return a host's value: that of the host itself, else of its group, else the default.
 
         A list at a host replaces the default list (queue_conf(5)).
         """

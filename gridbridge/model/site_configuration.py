@@ -168,7 +168,7 @@ class Policy:
         return frozenset(queue.cluster for queue in self.queues.values())
 
     def transfer_queues_of_cluster(self, cluster: str) -> tuple[str, ...]:
-        """Return the names of the transfer queues that a cluster has; none unless it is the home cluster."""
+        """Return the names of a cluster's transfer queues; only the home cluster can have transfer queues."""
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property

@@ -159,7 +159,7 @@ class TransferMessage:
         return TransferMessage(**(vars(self) | values))
 
     def has_complete_outcome(self) -> bool:
-        """Say whether the message has a job's complete outcome; a cut message lacks a part."""
+        """Say whether the message has a job's complete outcome, of which a cut message lacks a part."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
@@ -185,7 +185,7 @@ def shorten_reason_for_storage(sentence: str) -> str:
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
-    """Return the first key whose value is too long, else ''; reason and a record's folder are exempt."""
+    """Return the first key whose value is too long, else ''; the reason and a record's folder may be long."""
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
     return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")

@@ -43,7 +43,7 @@ class ClusterAccessSettings:
     login: SshLogin | None
 
     def with_time_limit(self, timeout_s: float) -> "Self":
-        """Return access to the same cluster with a time limit of at most `timeout_s` for commands."""
+        """Return access to the same cluster, in which each command's time limit is at most `timeout_s`."""
         return type(self)(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
     def command_environment(self) -> dict[str, str]:

@@ -137,7 +137,7 @@ def _is_name_of_balancer_node(host: str, path: str) -> bool:
 def _look_up_host_addresses(host: str) -> set[str]:
     """Return all addresses of a host name; empty if the name does not exist.
 
-    Raises NameLookupFailure without an answer: the name may exist, because the caller can block a name service.
+    Raises NameLookupFailure if no name service answers: the name may exist, and the caller can block a name service.
     """
     addresses = set[str]()
     for family in (socket.AF_INET, socket.AF_INET6):

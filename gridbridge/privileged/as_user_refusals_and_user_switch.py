@@ -141,7 +141,7 @@ def environment_of_person(name: str, home: str) -> dict[str, str]:
 
 
 def require_owned_remote_job(job: str, found: tuple[str, str], expected: tuple[str, str]) -> bool:
-    """Say whether a job was found; raise RemoteJobNotOurs for another owner or another account (qsub -A)."""
+    """Say whether a job was found; raise RemoteJobNotOurs if the job has another owner or account (qsub -A)."""
     if found[0] and found != expected:
         (owner, account), (theirs, name) = found, expected
         raise RemoteJobNotOurs(f"job {job} of {owner} has account {account!r}; expected account {name} of {theirs}")

@@ -62,8 +62,8 @@ def _require_attempts_ended(order: AsUserArrayArguments, uid: int, earlier: "lis
 def _live_task_index_query(order: AsUserArrayArguments, person: str) -> "Answers":
     """Return a function that asks the cluster for the array indices of tasks that wait or run.
 
-    An array is searched by its submission name if its job id is unknown, or if it was submitted again after a lost
-    answer.
+    An array is searched by its submission name if its job id is unknown, or if a lost answer led to a second
+    submission.
     """
     far, account = order.access_and_account_of_user(person)
     adapter = load_campaign_array_adapter(far)

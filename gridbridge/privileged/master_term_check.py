@@ -35,7 +35,7 @@ class MasterTermCheck:
 def record_or_show_master(arguments: list[str], folder: str = LEDGER) -> str:
     """Record a master's term and host, or nothing for term 0; return the record and its inode number.
 
-    Raises MasterDeposed for a term below the recorded one, and for another host's term.
+    Raises MasterDeposed if a later term, or the same term of another host, is recorded.
     """
     _, program, term, host = [*arguments, "", "", ""][:4]
     is_valid = program in PROGRAMS and is_short_ascii_number(term) and host.isascii() and host.isprintable()

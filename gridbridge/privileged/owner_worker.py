@@ -36,7 +36,7 @@ class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more requests."""
 
     def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_refusals_and_user_switch.LIMIT_S) -> None:
-        """Start the owner's process; root ends it after `limit_s`, because the owner can suspend it."""
+        """Start the owner's process, which the owner can suspend; so root ends the process after `limit_s`."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s

@@ -118,7 +118,7 @@ def _fork_worker_and_watch(line: int, limit_s: float, *, is_closed: bool) -> Non
 
 
 def _wait_for_worker_end(main: int, line: int) -> int:
-    """Wait for a process and return its exit code, or -SIGKILL if the parent closes the pipe first."""
+    """Wait for a process, and return its exit code; -SIGKILL if the parent closes the pipe first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)

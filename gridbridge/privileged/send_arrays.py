@@ -68,7 +68,7 @@ class CampaignArraySender:
     def _act_on_arrays_until_time_limit(
         self, arrays: list[ArraySendProgress], act: Callable[[ArraySendProgress], None], limit_s: float
     ) -> Iterator[ArraySendProgress]:
-        """Call `act` for each array and then yield the array; stop at the time limit or a fatal error."""
+        """Call `act` for each array, and then yield the array; stop at the time limit or a fatal error."""
         for sent in arrays:
             try:
                 if not sent.error:
@@ -118,7 +118,7 @@ class CampaignArraySender:
                 self._ledger.withdraw_array(sent.array.array)
 
     def release_submitted_arrays(self, sent: list[ArraySendProgress]) -> None:
-        """Release the submitted arrays, all new arrays by a single call."""
+        """Release the submitted arrays; a single call releases all new arrays."""
         self._ledger.require_lead()
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]

@@ -45,7 +45,7 @@ class ClusterQueryResult:
 def query_interval_by_answer_time(usual_s: float, pace: PollerSection) -> float:
     """Return the time between two queries of a cluster that usually takes `usual_s` to answer.
 
-    Queries take at most `query_share` of the time, but are never so rare that transfer queues close.
+    Queries take at most `query_share` of the time, unless transfer queues would then close.
     """
     longest_s = pace.stale_s / 2
     return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
@@ -101,7 +101,7 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._query_cluster, job_ids(), sent(self.cluster))
 
     def take_query_result(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query; each result is returned only once, otherwise None."""
+        """Return the result of a finished query, but only once; None if there is no new result."""
         if self._asked is None or not self._asked.done():
             return None
         try:
@@ -120,7 +120,7 @@ class ClusterObserver:
         self.interval_s = interval_s
 
     def _date_query_result(self, answer: ClusterQueryResult) -> ClusterQueryResult:
-        """Date a result at its query's start by the steady clock, in case the clock was set meanwhile."""
+        """Date a result at its query's start; use the steady clock, because the clock may have been set meanwhile."""
         taken_at = self._clock.time_of_day_at(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
@@ -198,7 +198,7 @@ class ClusterSnapshotSharing:
     def find_recent_snapshot(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
-        """Return a recent shared snapshot that contains the released jobs; None without one.
+        """Return a recent shared snapshot that contains the released jobs; None if there is none.
 
         A snapshot is recent until its age reaches `limit_s` or the query interval, whichever is longer.
         """

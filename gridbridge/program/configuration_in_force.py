@@ -53,7 +53,7 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether the file has changed since the last call that returned True; `at_once` forces True.
+        """Say whether the file has changed since the last call that returned True; with `at_once` return True.
 
         A change counts after half a second without further changes, because an editor may write in steps.
         """
@@ -110,7 +110,7 @@ class ReloadableConfiguration:
     def keep_earlier_configuration(
         self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]
     ) -> None:
-        """Keep the configuration of the service's last run if the new one lacks parts that remote jobs need."""
+        """Keep the configuration of the last run, if the new configuration lacks parts that remote jobs need."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -199,10 +199,7 @@ def _parse_trusted_configuration(path: str, raw: bytes, now: datetime) -> Active
 
 
 def fingerprint_file_and_path_modes(path: str) -> Look:
-    """Return a fingerprint of a file and of the permissions of its parent folders.
-
-    So a file that was refused because of an unsafe folder is read again when the folder is safe.
-    """
+    """Return a fingerprint of a file and of its parent folders' permissions, which shows when either changes."""
     try:
         status = os.stat(path)
         way = tuple(map(os.lstat, safe_files.folders_and_links_of_path(path)))

@@ -50,7 +50,7 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         """Return the journal entry of a decision; None for a decision without an action."""
 
     def apply(self, situation: Seen, plan: Plan) -> None:
-        """Execute the plan; note each act beforehand, so that an interrupted act can be repeated."""
+        """Execute the plan; note each act before it begins, so that an interrupted act can be repeated."""
 
 
 class StopSignals(Protocol):
@@ -61,7 +61,7 @@ class StopSignals(Protocol):
         """Whether the program must end."""
 
     def wait_for_signal(self, limit_s: float, /) -> bool:
-        """Wait at most `limit_s` seconds; say whether the pause between two cycles ends."""
+        """Wait at most `limit_s` seconds for a signal; say whether the pause between two cycles is over."""
 
 
 class CycleDaemon(Protocol[Seen, Plan]):

@@ -166,7 +166,7 @@ def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting,
 def _history_with_newest_state(
     history: PublishedTransferHistory, shown: PublishedFilesSnapshot
 ) -> PublishedTransferHistory:
-    """Return a history with the newest state of its transfer; histories change only at new events."""
+    """Return a history with the newest state of its transfer, because a stored history changes only at new events."""
     transfer = history.transfer
     key = transfer.transfer, transfer.owner
     same = (listed for listed in shown.transfers if (listed.transfer, listed.owner) == key and not transfer.closed_at)

@@ -119,7 +119,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked = subject, future
 
     def take_query_result(self) -> tuple[Subject, Told] | None:
-        """Return subject and result of a finished query; each result is returned only once, otherwise None."""
+        """Return subject and result of a finished query, each only once; None if no further query has finished."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None
@@ -135,7 +135,7 @@ FIRST_S, LONGEST_S = 5.0, 300.0  # first and longest pause; most accounting reco
 
 
 def double_pause_after_failure(pause_s: float, first_s: float, longest_s: float) -> float:
-    """Return twice the pause, at most `longest_s`; `first_s` after the first failure (`pause_s` 0)."""
+    """Return twice the pause, at most `longest_s`; after the first failure (`pause_s` is 0) return `first_s`."""
     return min(longest_s, 2 * pause_s or first_s)
 
 

@@ -88,7 +88,7 @@ class MoveAndVerificationTimeRows:
         return self._note_times_by_name(UNREAD)
 
     def record_verifications(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
-        """Record the datasets that were verified now, and the datasets that could not be read."""
+        """Record which datasets were verified now, and which datasets could not be read."""
         good, bad = list(read), list(unread)
         with self._database.transaction():
             self.record_note_times(READ, [*good, *bad], at)

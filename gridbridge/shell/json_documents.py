@@ -1,4 +1,4 @@
-"""Reads JSON documents that people may write or change; each wrong value is reported with its key and what is right."""
+"""Reads JSON documents that people may write; a report names each wrong value, its key, and what values are right."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +44,7 @@ class WrongJsonValue(Exception):
 def json_value_hook(
     accepted: type | UnionType, right: str, parse: Callable[[Any], object] = lambda value: value
 ) -> Hook:
-    """Return a hook that raises WrongJsonValue for another JSON type, or if `parse` raises ValueError."""
+    """Return a hook that raises WrongJsonValue if a value has another JSON type, or if `parse` raises ValueError."""
 
     def structure_value(content: object, _: object) -> object:
         is_accepted = isinstance(content, accepted) and isinstance(content, bool) == (accepted is bool)
@@ -90,7 +90,7 @@ class JsonDocumentReader:
             return None, [problem.removeprefix(".") for problem in self._describe(error, "")]
 
     def structure_entries(self, content: object, kind: Any) -> dict[str, Any]:
-        """Return the values of a table whose keys are names, for a hook."""
+        """Return the values of a JSON table whose keys are names."""
         table: Any = GenericAlias(Mapping, (str, kind))
         entries: dict[str, Any] = self._converter.structure(content, table)
         return entries

@@ -128,7 +128,7 @@ def _run_request_in_channel(
 def _open_channel_or_reconnect(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
-    """Open a channel without sending a request; connect again if the remote host closed the connection."""
+    """Open a channel, but send no request; connect again if the remote host closed the connection."""
     return retry_once_after_failure(
         partial(_open_channel, line, configured_login, deadline, command), StaleSshConnection
     )

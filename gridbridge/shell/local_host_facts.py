@@ -143,7 +143,7 @@ def count_subfolders_by_owner(path: str) -> dict[str, int]:
 
 
 def free_space_by_test_write(folder: str) -> FolderFreeSpace:
-    """Return a folder's free space, and the error of a test write, which alone reveals a quota."""
+    """Return a folder's free space, and the error of a test write, because only a write reveals a quota."""
     path = f"{folder}/{safe_files.random_file_name(safe_files.TEMPORARY)}"
     try:
         safe_files.replace_file_atomically(path, TRIED, mode=0o600, durable=False)
@@ -174,7 +174,7 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Return a daemon's process that root started, whose program root may restart; else None."""
+    """Return the process of a daemon if root started the daemon and may restart its program; else None."""
     for pid in _all_pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_process_of_root(pid):
             executable = _executable_of_process(pid) or program
@@ -185,7 +185,7 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_process_of_root(pid: int) -> bool:
-    """Say whether a process has root's real uid; /proc/PID may be root's for other users' processes too."""
+    """Say whether a process has root's real uid; the owner of /proc/PID may be root for other users' processes too."""
     # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)

@@ -224,7 +224,7 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
 
 @contextmanager
 def close_connection_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[None]:
-    """Call `close` at the time limit, so that threads that wait for the connection wake up."""
+    """Call `close` at the time limit, so that threads wake up that wait for the connection."""
     late = threading.Timer(limit_s, close)
     late.daemon = True
     late.start()

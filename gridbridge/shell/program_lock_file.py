@@ -20,8 +20,8 @@ PAUSE_S = 0.2
 def take_lock_until_exit(path: str, version: str = "") -> bool:
     """Take a program's lock until this process ends; return False if another process holds the lock.
 
-    Only the owner may open the file, because any reader can lock it. A second lock, by lockf, shows the pid
-    (fcntl(2), F_GETLK); this process loses it by opening the file again.
+    Only the owner may open the file, because any reader can lock it. A second lock, by lockf, shows the pid (fcntl(2),
+    F_GETLK); this process loses the second lock if it opens the file again.
     """
     end = _open_lock_file(path)
     try:

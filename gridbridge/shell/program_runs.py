@@ -60,7 +60,7 @@ _program_answerer: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Let `answerer` return results in place of running programs that get no input; None ends this."""
+    """Let `answerer` give the results of programs without input, which are then not run; None ends this."""
     global _program_answerer
     _program_answerer = answerer
 
@@ -92,12 +92,12 @@ def run_program(
 def answer_program_run(
     argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
 ) -> CompletedProgram:
-    """Return a program's result from the registered answerer, or else from `run`."""
+    """Return a program's result from the registered answerer; without an answerer call `run`."""
     return run() if _program_answerer is None else _program_answerer(argv, env, run)
 
 
 def open_memory_file(data: bytes) -> int:
-    """Return an open memory file; from a pipe a program could read half a job script and exit with 0."""
+    """Return an open memory file; from a pipe, a program could read half a job script and still exit with 0."""
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
         file.write(data)
@@ -154,7 +154,7 @@ def run_discarding_output(
 
 
 def _open_output_file() -> int:
-    """Return a memory file that can't grow: a program of another account may write for ever."""
+    """Return a memory file that can't grow, because a program of another account may write for ever."""
     import fcntl  # imported here, because hot programs load this module
 
     whole = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

@@ -74,8 +74,8 @@ def rsync_files_to_host(
 ) -> bool:
     """Copy local files into a remote folder; return False if the job was deleted in the meantime.
 
-    Of an absolute name, the folders after its first `/./` are kept in the remote folder. Symlinks become copies of
-    their targets, if any. Raises CommandFailed if a file did not arrive. Without a login, `target` is a local folder.
+    The remote folder keeps the folders that follow `/./` in an absolute name. A symlink becomes a copy of its target,
+    if any. Raises CommandFailed if a file did not arrive. Without a login, `target` is a local folder.
     """
     options = ("--copy-links", *LISTED)
     return _copy_with_rsync(login, options, names, "/", _rsync_location(login, target), is_unwanted, pace)

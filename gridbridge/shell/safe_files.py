@@ -67,7 +67,7 @@ def remove_file(path: str) -> None:
 def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
     """Read a regular file that only its owner can write; refuse symlinks and files with other hard links.
 
-    Raises FileNotFoundError, or StateError for a refused file, above `max_bytes`, or if not of uid `owner`.
+    Raises FileNotFoundError; or StateError for a refused file, a file above `max_bytes`, or one not of uid `owner`.
     """
     end, facts = open_file_only_owner_writes(path, max_bytes, owner)
     try:
@@ -177,8 +177,8 @@ def iterate_bounded_lines(
 ) -> "Iterator[bytes]":
     """Yield each line of a user's file, with the newline; raise ParseError for a line that is too long.
 
-    If `too_long` is given, it gets the line's number, and the line is yielded empty. Only a line without an end, as
-    in /dev/zero, then raises ParseError.
+    If `too_long` is given, it gets the number of each line that is too long, and the line is yielded empty. Then only a
+    line without an end, as in /dev/zero, raises ParseError.
     """
     number = 1
     while line := file.readline(LONGEST + 1):

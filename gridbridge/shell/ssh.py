@@ -102,8 +102,8 @@ def run_over_ssh(
 ) -> CompletedProgram:
     """Run a program to its end on the host of the login; without a login run the program on this host.
 
-    Status 129 to 192 counts as a signal, `stdin` loses NUL bytes, and the time limit kills the remote program.
-    Raises HostNotReached if nothing was sent; CommandFailed with status None if the program may have run.
+    Status 129 to 192 counts as a signal, `stdin` loses NUL bytes, and the time limit kills the remote program. Raises
+    HostNotReached if nothing was sent, and CommandFailed with status None if the program may have run.
     """
     if login is None:
         return program_runs.run_program(argv, env, timeout_s, stdin, most_bytes)
@@ -184,7 +184,7 @@ def _ssh_user_switch_prefix(login: SshLogin) -> tuple[str, ...]:
 
 
 def _pid_namespace_prefix() -> tuple[str, ...]:
-    """Return unshare(1) words that end ssh's helper programs together with ssh; empty if not permitted."""
+    """Return the unshare(1) words by which ssh's helper programs end with ssh; empty if unshare is not permitted."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
     may = int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1
@@ -297,7 +297,7 @@ def run_by_callers_ssh(
 
 
 def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
-    """Run a remote program; fetch its output `said` and its folder `out`. Returns RELAY_FAILED if either is missing."""
+    """Run a remote program; fetch its output `said` and folder `out`, or return RELAY_FAILED if one is missing."""
     source, sink = os.pipe()
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])

@@ -54,7 +54,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_published_balancer_nodes() -> int:
-    """Count the nodes that the balancer has added, because no program removes them after its uninstallation."""
+    """Count the nodes that the balancer has added; once the balancer is uninstalled, no program removes them."""
     with suppress(StateError):
         published = balancer_statistics_and_publication.read_published_balance()
         rows = published.nodes if published else ()

@@ -34,7 +34,7 @@ Measure = Callable[[], Iterable[Metric]]
 def metric_family(name: str, means: str, labels: str, values: Iterable[tuple[Labels, float | None]]) -> Metric:
     """Return a metric; a name that ends with _total makes a counter.
 
-    `labels` are separated by blanks. Unknown values are left out; values with equal labels are added up.
+    Blanks separate the `labels`. Unknown values are left out; values with equal labels are added up.
     """
     sums = defaultdict[Labels, float](float)
     for label_values, number in values:

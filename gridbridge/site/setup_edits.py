@@ -46,7 +46,7 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 
 
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
-    """Record how to restore settings shared with the site; an earlier record of the same setting is kept."""
+    """Record the former values of settings shared with the site; an earlier record of the same setting is kept."""
     earlier = read_former_settings(path)
     keys = {_setup_edit_without_value(setting) for setting in earlier}
     new = [setting for setting in undo if _setup_edit_without_value(setting) not in keys]

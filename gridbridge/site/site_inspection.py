@@ -182,7 +182,7 @@ class ProgramResultCache:
     def cached_or_new_result(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
-        """Return a program's cached result; otherwise run the program, but not at a cell where a query timed out."""
+        """Return a program's cached result, or run the program, but not at a cell where a query has timed out."""
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
@@ -270,7 +270,7 @@ def _clusters_reached_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]
 
 
 def _users_with_testable_ssh_keys(policy: Policy, named: AccountByUser) -> Iterator[str]:
-    """Yield users whose keys can be tested; if a cluster lists users, only these users have an account at it."""
+    """Yield users whose keys can be tested; if a cluster lists users, only these users have an account there."""
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:
         yield from people

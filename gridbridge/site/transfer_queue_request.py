@@ -132,7 +132,7 @@ def _default_slots_and_limit(policy: Policy, options: TransferQueueOptions) -> t
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
-    """Return a remote cluster's batch slots, without slots of that cluster's own transfer queues."""
+    """Return a remote cluster's batch slots, without the slots of its own transfer queues."""
     remote = configured_cluster_access(policy, cluster)
     return remote_setup_adapter(remote).count_batch_slots(remote)
 

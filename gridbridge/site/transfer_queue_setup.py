@@ -311,7 +311,7 @@ def apply_queue_sequence_numbers(
 
 
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
-    """Return transfer queues and their clusters' published load; raise CommandFailed if home does not answer."""
+    """Return transfer queues and their clusters' published load; raise CommandFailed if the home cluster is silent."""
     home = configured_cluster_access(policy, policy.site.cluster)
     return tuple(_queues_with_published_load(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
 

@@ -68,7 +68,7 @@ class MasterLeaseRows:
         return term
 
     def end_sessions_of_term(self, program: MasterProgram, term: int) -> None:
-        """End the sessions of a master whose lease has expired, because a session may block the change of the lease."""
+        """End the sessions of a master whose lease has expired: a session may block the change of the lease."""
         if self._database.dialect == "postgresql":
             self._database.rows(SESSIONS_OF_TERM, name=session_name(program, term))
 
@@ -91,7 +91,7 @@ class MasterLeaseRows:
 
 
 def require_term_in_transaction(connection: sa.Connection, program: MasterProgram, term: int) -> None:
-    """Raise MasterDeposed if another master leads; otherwise no master takes the lease before this transaction ends."""
+    """Raise MasterDeposed if another master leads; else let no master take the lease before this transaction ends."""
     query = sa.select(LEASES.c.term).where(LEASES.c.program == program).with_for_update(read=True, key_share=True)
     if connection.execute(query).scalar() != term:
         raise MasterDeposed(f"{program}: another master leads; nothing was stored")

@@ -32,7 +32,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
-    """Stop draining a cluster; return False if it was not drained; raise StateError without permission."""
+    """Stop draining a cluster; return False if the cluster was not drained; raise StateError without permission."""
     _require_permission_to_drain(folder)
     if cluster not in list_drained_clusters(folder):  # also refuses names such as ../x, which the list can't contain
         return False

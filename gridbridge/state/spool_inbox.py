@@ -85,7 +85,7 @@ class StarterMessageInbox:
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def return_messages_again(self, paths: Iterable[str]) -> None:
-        """Let the next call of `read_new_messages` return these messages again."""
+        """Let the next call of `read_new_messages` return these messages once more."""
         self._reader.mark_files_as_unread(map(os.path.basename, paths))
 
     def staged_folder_of_record(self, path: str) -> str:

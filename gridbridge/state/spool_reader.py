@@ -103,7 +103,7 @@ class SpoolMessageReader:
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def was_file_replaced(self, name: str, now: SpoolFileVersion) -> bool:
-        """Say whether another file has replaced the spool file that was read."""
+        """Say whether another file has replaced this spool file since the reader read it."""
         return self._read.get(name, now) != now
 
     def mark_file_as_read(self, spool_file: SpoolFile) -> None:

@@ -101,7 +101,7 @@ class StateFile:
             self.execute(change, rows[at : at + PORTION])
 
     def upsert(self, table: sa.Table, unless: sa.ColumnElement[bool] | None = None) -> sa.Executable:
-        """Return a statement that inserts a row, or replaces the row with the same key unless `unless` is true."""
+        """Return a statement that inserts a row, or replaces the row with the same key, if `unless` is not true."""
         adding = _insert_statement_of_dialect(self.dialect == "sqlite", table)
         key = [column.name for column in table.primary_key]
         changed = {column.name: adding.excluded[column.name] for column in table.c if column.name not in key}

@@ -187,7 +187,7 @@ class TaskMoveRows:
     def transfers_with_abandoned_move(
         self, at: datetime, until: datetime
     ) -> frozenset[transfers_and_actions.TransferKey]:
-        """Return the transfers whose move was requested between `at` and `until` and given up later."""
+        """Return the transfers whose move was requested between `at` and `until`, and given up later."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 

@@ -141,8 +141,8 @@ def _await_job_end(
 ) -> None:
     """Wait until a job's first process has ended, without reaping the process.
 
-    Meanwhile the load sensor of a transfer queue runs. It starts a missing poller, because the poller reports the
-    remote job's end.
+    Meanwhile the load sensor of a transfer queue runs. The sensor starts a missing poller, because the poller reports
+    the remote job's end.
     """
     wait_s = LOAD_REPORT_S if job.at else limits.seconds_until_kill_check
     end = os.pidfd_open(child.pid)

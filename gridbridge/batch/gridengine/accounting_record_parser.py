@@ -114,7 +114,7 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
 def _match_last_accounting_fields(fields: list[str]) -> re.Match[str] | None:
     """Match the last fields of an accounting line with the known formats.
 
-    For times in milliseconds, Univa's format is tried first, because its last field (a command) may look like another
+    If the times are in milliseconds, Univa's format is tried first: its last field, a command, may look like another
     format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""

@@ -75,7 +75,7 @@ def query_instances_able_to_run_job(
 
 
 class CellConsumables:
-    """A cell's consumables, and its exclusive resources, by which a job reserves a whole host."""
+    """A cell's consumables and exclusive resources; a job with an exclusive resource reserves a whole host."""
 
     def __init__(self, rows: Iterable[QconfComplexRow]) -> None:
         used = [row for row in rows if row.consumable != "NO"]

@@ -93,7 +93,7 @@ def query_cell_configuration(cell: GridEngineCellAccessSettings, qstat: bytes) -
 def _query_job_identities(
     cell: GridEngineCellAccessSettings, laid_out: CellConfiguration, qstat: bytes
 ) -> dict[str, object]:
-    """Query the project, group and checkpointing environment of jobs, if access lists depend on these."""
+    """Query the project, group and checkpointing environment of each job, if an access list names any of them."""
     accesses, answers = laid_out.all_access_lists, dict[str, object]()
     names_groups = False
     if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
@@ -138,7 +138,7 @@ def _query_array_concurrency_limits(cell: GridEngineCellAccessSettings, qstat: b
 
 
 def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
-    """Return the arrays with more than one waiting task; arrays with most waiting tasks come first."""
+    """Return the arrays that have several waiting tasks; the array with the most waiting tasks comes first."""
     task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
         if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
@@ -149,7 +149,7 @@ def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
 
 
 def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
-    """Return consumables, requested resources, and the architecture, which each live host shows."""
+    """Return the names of the resources that qhost must show: consumables, requested resources and the architecture."""
     named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
         resource.name

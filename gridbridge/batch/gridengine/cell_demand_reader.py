@@ -42,7 +42,7 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 
 def query_demand_outputs(cell: GridEngineCellAccessSettings) -> tuple[dict[str, bytes], str]:
-    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host name."""
+    """Return the outputs of qstat, qhost and qconf, and the qmaster's host name; all times are in UTC."""
     qstat = (
         run_client_in_utc(cell, sge_command_line_builders.list_jobs_argv(cell, "-u", "*", "-xml", "-f", "-r"))
         .require_success()
@@ -230,7 +230,7 @@ class _QstatRowCollector:
         )
 
     def _access_identity_of_job(self, job: int, owner: str) -> JobAccessIdentity:
-        """Return a job's user, group, project and checkpointing environment, if access lists depend on these."""
+        """Return a job's user, group, project and checkpointing environment, as far as access lists name them."""
         return JobAccessIdentity(
             owner=owner if self._has_owner_lists else "",
             group=self._laid_out.owners_groups.get(job, "") if self._has_owner_lists else "",

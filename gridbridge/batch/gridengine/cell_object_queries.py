@@ -76,7 +76,7 @@ def count_batch_slots(cell: GridEngineCellAccessSettings) -> int:
 
 
 def read_remote_setup(cell: GridEngineCellAccessSettings, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
-    """Return the cell's objects that transfers from a host involve; over ssh without queues and hosts."""
+    """Return the cell's objects that transfers from a host involve; without queues and hosts if ssh is used."""
     if not cell.login:
         return read_home_setup(cell, of_host)
     return CellQconfSettings(
@@ -129,7 +129,7 @@ def query_queue_settings(cell: GridEngineCellAccessSettings) -> Mapping[str, Qco
 
 
 def query_queue_rerun_settings(cell: GridEngineCellAccessSettings, excluded: Container[str]) -> Mapping[str, str]:
-    """Return each queue's `rerun`, except `excluded` and best-effort queues, which jobs must request."""
+    """Return the setting `rerun` of each queue, without best-effort queues and the queues in `excluded`."""
     usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 

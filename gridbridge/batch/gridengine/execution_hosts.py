@@ -71,7 +71,7 @@ def _parse_queue_instance(element: Element) -> HostQueueInstance:
 
 
 def _task_id_for_qdel(element: Element) -> str:
-    """Return a task's id for qdel; a bare array id would delete all tasks."""
+    """Return the name of a task for qdel: with only the array's id, qdel would delete all tasks."""
     job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
 
@@ -130,7 +130,7 @@ def set_queue_slots(cell: GridEngineCellAccessSettings, host: str, queue: str, s
 
 
 def place_host_last_in_queues(cell: GridEngineCellAccessSettings, host: str, queues: Iterable[str]) -> None:
-    """Give a host without its own seq_no a high seq_no, so that jobs use the host last (queue_sort_method seqno)."""
+    """Give a host a high seq_no, so that jobs use the host last (queue_sort_method seqno); keep a seq_no of its own."""
     numbers = {
         settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
         for settings in query_all_queue_settings(cell)
@@ -168,7 +168,7 @@ def disable_host_queues(cell: GridEngineCellAccessSettings, host: str) -> None:
 def enable_host_queues(
     cell: GridEngineCellAccessSettings, host: str, closed: frozenset[str] = NO_QUEUES
 ) -> tuple[str, ...]:
-    """Enable a host's queue instances except in `closed` queues; return the queues in `closed` that are still disabled.
+    """Enable a host's queue instances, except in the queues `closed`; return the queues of `closed` that stay disabled.
 
     Suspended best-effort instances are resumed first. Raises CommandFailed if an instance stays disabled.
     """
@@ -263,7 +263,7 @@ VALUES = "complex_values"
 
 
 def query_host_tags(cell: GridEngineCellAccessSettings) -> Mapping[str, tuple[str, ...]]:
-    """Return all hosts' tags (complex gb_tags), kept while a host is off and deleted with the host."""
+    """Return the tags of all hosts (complex gb_tags); a powered-off host keeps its tags, a deleted host loses them."""
     return parse_cell_host_tags(
         run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).require_success().stdout
     )

@@ -56,7 +56,7 @@ def could_run_at_home(cell: GridEngineCellAccessSettings, request: JobRequest) -
 
 
 def verify_request_command(cell: GridEngineCellAccessSettings, request: JobRequest) -> Argv:
-    """Build the qsub command that checks a request; `-clear` comes first, as it cancels an earlier `-w`."""
+    """Build the qsub command that checks a request. `-clear` must come first, because it cancels a preceding `-w`."""
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()

@@ -139,7 +139,7 @@ class GridEngineHostMembership:
         return ""
 
     def _empty_host_or_say_what_is_in_use(self, host: str, *, is_dead: bool) -> str:
-        """Preempt best-effort tasks, and reschedule a dead host's tasks; describe the queues still in use."""
+        """Preempt best-effort tasks, and reschedule a dead host's tasks; name the queues that the host still uses."""
         used = self._query_used_queue_instances(host)
         for instance in used:
             if is_dead:

@@ -70,7 +70,7 @@ def parse_array_ids(xml: bytes) -> tuple[int, ...]:
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the ids of a user's jobs that may have a given name; raise ParseError for truncated XML.
+    """Return the ids of a user's jobs whose name may be `name`; raise ParseError for truncated XML.
 
     A match is uncertain, because qstat may print only the beginning of a name.
     """

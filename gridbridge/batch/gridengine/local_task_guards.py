@@ -91,7 +91,7 @@ def query_rerun_setting(
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Return a job's option `-r`; without it, decide by the `rerun` settings of the local queues."""
+    """Return a job's option `-r`; if the job has none, decide by the setting `rerun` of the local queues."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 

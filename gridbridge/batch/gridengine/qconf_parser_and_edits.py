@@ -54,14 +54,14 @@ def parse_name_list(data: bytes) -> tuple[str, ...]:
 
 
 def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
-    """Return by how many seconds `qping -info` shows the qmaster's clock ahead; None if unknown."""
+    """Return how many seconds the qmaster's clock is ahead, from the output of `qping -info`; None if unknown."""
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
 def setup_edit_shell_line(edit: SetupEdit) -> str:
-    """Return the sh line for one edit, to run after the line of `cell_environment_shell_line`."""
+    """Return the sh line of one edit, which runs after the line of `cell_environment_shell_line`."""
     return RENDERERS[edit.verb](edit)
 
 

@@ -75,7 +75,7 @@ def show_job_detail_argv(cell: GridEngineCellAccessSettings, job: str) -> Argv:
 
 
 def list_jobs_argv(cell: GridEngineCellAccessSettings, *options: str) -> Argv:
-    """Build the qstat command that lists jobs in all states, by default the caller's jobs.
+    """Build the qstat command that lists the jobs of a user, by default the caller, in all states.
 
     All waiting tasks of an array are one entry; each running task has its own entry.
     """
@@ -88,9 +88,9 @@ def host_queue_instances_argv(cell: GridEngineCellAccessSettings, hosts: list[st
 
 
 def show_cell_status_argv(cell: GridEngineCellAccessSettings) -> Argv:
-    """Build the command that lists all jobs, and all queue instances as local or best-effort.
+    """Build the command that lists all jobs and queue instances, and shows which instances are best-effort.
 
-    qstat reports no error if the cell lacks the resources that show the kind (measured: 8.1.9).
+    qstat reports no error if the cell lacks a resource in the command (measured: 8.1.9).
     """
     return list_jobs_argv(cell, "-F", f"remote,{BEST_EFFORT}", "-u", "*", "-xml")
 
@@ -127,7 +127,7 @@ exit $found
 def search_accounting_argv(cell: GridEngineCellAccessSettings, accounts: list[str]) -> Argv:
     """Build the command that finds accounting lines by account string, with adjacent lines.
 
-    Recently rotated, uncompressed files are searched, too. qacct(1) would read the whole file for each job.
+    Files that were rotated recently and are not compressed are searched too. qacct(1) would read whole files.
     """
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_options_for_accounts(accounts))
 
@@ -214,7 +214,7 @@ def explain_request_refusal(request: job_request.JobRequest) -> str:
 
 
 def _contradicting_hard_requests(hard: job_request.Pairs) -> list[str]:
-    """Return contradicting conditions on one resource, which can have only one value (complex(5))."""
+    """Return the conditions that contradict each other, because a resource has only one value (complex(5))."""
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
         if job_request.split_property_and_sql_relation(name)[1] == "=" and WILD.isdisjoint(value):
@@ -232,7 +232,7 @@ def _is_expressible(name: str, value: str) -> bool:
 
 
 def replace_preemptible_by_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
-    """Return a preemptible job as one of lowest priority, for cells without best-effort queues."""
+    """Turn a preemptible job into a job of the lowest priority, for cells without best-effort queues."""
     return spec.with_changes(request=spec.request.with_changes(types=(), priority=LAST))
 
 

@@ -168,7 +168,7 @@ def _names_and_shortcuts_of_resources(rows: Iterable[QconfComplexRow]) -> frozen
 
 
 def _query_allocation_rules(cell: GridEngineCellAccessSettings, environments: frozenset[str]) -> Iterator[str]:
-    """Yield NAME=ALLOCATION_RULE for each parallel environment that a local queue uses (sge_pe(5))."""
+    """Yield `NAME=ALLOCATION_RULE` for each parallel environment of a local queue (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):

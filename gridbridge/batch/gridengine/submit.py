@@ -222,7 +222,7 @@ def prevent_job_restart(cell: GridEngineCellAccessSettings, job: str, request: J
 
 
 def restore_start_time(cell: GridEngineCellAccessSettings, job: str) -> str:
-    """Restore a saved start time, unless a user has set another start time; return an invalid saved text."""
+    """Restore a saved start time, unless a user has set another start time; return the saved text if it is invalid."""
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
         run_client(
@@ -256,7 +256,7 @@ def pin_job_to_queue(
 
 
 def restore_queue_list(cell: GridEngineCellAccessSettings, job: str, queues: str, hard: Pairs | None = None) -> str:
-    """Restore a job's queue list; if a queue in the list is gone, allow any queue and return the list."""
+    """Restore a job's queue list; if the list has a deleted queue, allow any queue and return the list."""
     answer = run_client(cell, sge_command_line_builders.restore_queue_list_argv(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
         run_client(

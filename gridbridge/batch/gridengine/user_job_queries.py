@@ -51,7 +51,7 @@ def query_job_states_and_wait_reasons(cell: GridEngineCellAccessSettings, job: i
 
 
 def _query_waiting_reasons(cell: GridEngineCellAccessSettings, job: str) -> tuple[str, ...]:
-    """Return why an unheld job waits (`qalter -w p`, which alters held jobs); empty without permission."""
+    """Return why a job that is not held waits (`qalter -w p` would alter a held job); empty without permission."""
     answer = run_client(cell, (f"{cell.binaries}/qalter", "-w", "p", job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")

@@ -134,7 +134,7 @@ def parse_walltime_seconds(limit: str) -> int:
 
 
 def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
-    """Return the Perl settings that precede keeper.pl; if `tells`, keeper.pl records the job's usage."""
+    """Return the Perl settings that precede keeper.pl; with `tells`, keeper.pl records the job's usage."""
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
@@ -168,7 +168,7 @@ def show_jobs_by_sql_argv(server: OarServerAccessSettings, condition: str) -> Ar
 
 
 def jobs_by_name_condition(name: str, owner: str, condition: str) -> str:
-    """Return the SQL condition for a user's jobs that have a given name and meet another condition."""
+    """Return the SQL condition for a user's jobs that have this name and meet a further condition."""
     return f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)} AND {condition}"
 
 

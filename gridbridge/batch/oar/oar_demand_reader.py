@@ -67,7 +67,7 @@ def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
 
 
 def _reachable_halted_nodes(hosts: Sequence[str]) -> list[str]:
-    """Return those halted nodes that accept connections; OAR itself does not probe halted nodes."""
+    """Return the halted nodes that accept connections, because OAR itself does not probe halted nodes."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
         answers = threads.map(_does_node_accept_connections, hosts)
         return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
@@ -114,7 +114,7 @@ def parse_oar_cell(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot,
 def _living_resources_by_host(
     slots: Iterable[oar_output_parser.OarResource],
 ) -> dict[str, list[oar_output_parser.OarResource]]:
-    """Return each node's living resources, or all resources if none of the node's is living."""
+    """Return the living resources of each node; if all resources of a node are dead, return all of them."""
     all_resources = defaultdict[str, list[oar_output_parser.OarResource]](list)
     for slot in slots:
         all_resources[slot.host].append(slot)
@@ -171,7 +171,7 @@ def _queue_instances_of_nodes(
 ) -> Iterator[CellQueueInstance]:
     """Yield two queue instances of each node: one for ordinary jobs, and one for best-effort jobs.
 
-    Accepted reservations count, so that nodes wake in time. A resource that jobs share counts once.
+    Accepted reservations count as used slots, so that nodes wake in time. A resource that jobs share counts once.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)
@@ -208,7 +208,7 @@ def _waiting_job_groups(
     lines: Iterable[oar_output_parser.OarstatJobLine],
     sizes: oar_request_slot_parser.OarNodeSlotCounts,
 ) -> tuple[WaitingJobGroup, ...]:
-    """Return the waiting jobs, with equal jobs in one group; in OAR each task of an array is a job."""
+    """Return groups of equal waiting jobs; in OAR, each task of an array is a job."""
     ids_by_array = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         ids_by_array[line.array, line.is_waiting].append(int(line.id))

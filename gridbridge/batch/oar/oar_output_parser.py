@@ -115,7 +115,7 @@ class OarJob:
 
     @property
     def is_waiting_or_starting(self) -> bool:
-        """Whether the job waits or is starting, so that the job's state will soon change."""
+        """Whether the job waits or is starting; its state may change soon."""
         return self.state in (*WAITING, *STARTED)
 
     @property
@@ -199,7 +199,7 @@ class OarResource:
         return self.standby_until == MAY_REST
 
     def can_run_jobs(self, now: float) -> bool:
-        """Say whether the resource is alive, or lies on a node that OAR wakes for a job."""
+        """Say whether the resource is alive, or its node is halted and OAR wakes the node for a job."""
         return self.is_alive or now < self.standby_until
 
 

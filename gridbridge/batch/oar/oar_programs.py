@@ -24,7 +24,7 @@ if TYPE_CHECKING:
             """Return why this access to the server can't submit a job; empty if it can."""
 
         def submit_held_job(self, spec: JobSpec, content: bytes) -> CompletedProgram:
-            """Submit a held job or array, with the file `content` for its first process; return how oarsub ended."""
+            """Submit a held job or array whose first process runs the file `content`; return how oarsub ended."""
 
         def find_whole_scripts(self, names: Iterable[str]) -> Collection[str]:
             """Return the names of those stored job files that arrived whole."""
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
             """Return a job, and the CPU times that accounts recorded for the job."""
 
         def query_status(self, job_ids: Collection[int], uncounted: Collection[int]) -> OarStatus:
-            """Return the server's resources and wanted jobs; `uncounted` arrays don't count as waiting."""
+            """Return the server's resources, the jobs `job_ids`, and the waiting jobs outside `uncounted` arrays."""
 
         def list_resources(self) -> "list[OarResource]":
             """Return all resources with their properties."""
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
             """Release a job; return how oarresume ended."""
 
         def resume_arrays(self, arrays: Iterable[str]) -> CompletedProgram:
-            """Release all tasks of arrays; return how oarresume ended: the first failure, or else the last call."""
+            """Release all tasks of arrays; return the first oarresume that failed, or the last one if none failed."""
 
         def signal(self, job: str, name: str) -> CompletedProgram:
             """Send a signal to a running job's first process; return how oardel ended."""

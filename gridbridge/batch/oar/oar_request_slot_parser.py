@@ -79,7 +79,7 @@ def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str 
 
 
 def _resource_type_marker(match: re.Match[str]) -> str:
-    """Return a mark if properties request resources that are not slots; otherwise return an empty text."""
+    """Return a mark if the properties request resources that are not slots, else an empty text."""
     kinds = KIND.findall(match[0])
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
@@ -108,7 +108,7 @@ def _parse_request_alternative(text: str, reported: int, sizes: OarNodeSlotCount
 def _parse_request_groups(
     groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
 ) -> list[OarSlotDistribution]:
-    """Parse each group; the last group of unknown size gets the slots that OAR reports in excess."""
+    """Parse each group; a last group of unknown size gets all slots that OAR reports beyond the other groups."""
     distributions = [_parse_request_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):

@@ -108,7 +108,7 @@ def require_root_login(server: OarServerAccessSettings) -> None:
 
 
 def read_remote_setup(server: OarServerAccessSettings, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
-    """Return an OAR server's set-up; a job of any parallel environment gets slots of one node."""
+    """Return an OAR server's set-up, in which jobs of all parallel environments get the slots of one node."""
     frontend = oar_frontend(server)
     frontend.query_version()
     return CellQconfSettings.settings_with_only_master(frontend.host, home.environments)
@@ -197,7 +197,7 @@ def _queue_instances_of_nodes(
 ) -> tuple[QueueInstanceStatus, ...]:
     """Return one queue instance for each node, with a slot for each resource.
 
-    Standby nodes are free, because OAR wakes them. Dead resources count only if all of their node are dead.
+    Standby nodes are free, because OAR wakes them. If a node has a living resource, its dead resources don't count.
     `yielding` has the ids of running best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
@@ -283,7 +283,7 @@ def _job_end_without_usage(job: OarJob) -> JobEnd | None:
 
 
 def _kill_reason(job: OarJob) -> JobKillReason:
-    """Return why OAR killed a job; preemption and walltime take precedence over users' deletions."""
+    """Return why OAR killed a job; preemption and walltime come before users' deletions."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
     return next(causes, JobKillReason.UNKNOWN)
 

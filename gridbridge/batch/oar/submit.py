@@ -88,7 +88,7 @@ def _reason_in_oarsub_output(words: bytes, status: int) -> str:
 
 
 def find_held_job(server: OarServerAccessSettings, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job or array that has a name and was never released; empty if none exists.
+    """Return the id of a user's oldest job or array that has this name and was never released; else an empty text.
 
     A released job keeps its name, because OAR can't rename. A job whose script did not arrive is left out.
     """
@@ -111,7 +111,7 @@ def _find_held_jobs_and_scripts(server: OarServerAccessSettings, transfer: str, 
 
 
 def query_owner_and_account(server: OarServerAccessSettings, job: str) -> tuple[str, str]:
-    """Return owner and name (as account string) of a job or its resubmission; both empty if ended."""
+    """Return owner and name of a job, or of the job as resubmitted by OAR; both are empty if the job has ended."""
     oar_job = _query_live_job(server, job) or next(iter(_find_resubmitted_jobs(server, job)), None)
     oar_job = oar_job or _find_live_array_task(server, job)
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
@@ -233,7 +233,7 @@ def resume_or_release_job(server: OarServerAccessSettings, job: str) -> None:
 
 
 def delete_job(server: OarServerAccessSettings, job: str) -> None:
-    """Delete a job; if OAR has resubmitted the ended job, delete the new jobs."""
+    """Delete a job; if OAR has resubmitted a job that ended, delete the resubmitted jobs."""
     if not _is_done_unless_job_ended(server, job, oar_frontend(server).delete(job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
             _is_done_unless_job_ended(server, copy.id, oar_frontend(server).delete(copy.id), KILLED_BEFORE)
@@ -270,7 +270,7 @@ def _find_live_array_task(server: OarServerAccessSettings, array: str) -> "OarJo
 def _wait_for_job_state(
     server: OarServerAccessSettings, job: str, is_settled: "Callable[[OarJob], bool]"
 ) -> "OarJob | None":
-    """Wait until a job's state is settled; return None if the job ends; raise CommandFailed on timeout."""
+    """Wait until `is_settled` is true of a job; return None if the job ends; raise CommandFailed on timeout."""
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _query_live_job(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:

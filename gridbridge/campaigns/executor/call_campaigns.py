@@ -68,7 +68,7 @@ class ExecutorCallCampaigns:
         return max(0.0, self._added_s + min(60.0, 0.05 * self._additions) - self._clock.steady_s())
 
     def send_calls(self, calls: Sequence[int]) -> None:
-        """Send calls as tasks; raise a GridbridgeError if they are refused, or if no runner answers."""
+        """Send calls as tasks; raise a GridbridgeError if the calls are refused, or if no runner answers."""
         lines = self._task_lines(calls)
         number = self._add_to_last_campaign(lines) or self._submit_campaign(lines)
         with self._lock:
@@ -103,7 +103,7 @@ class ExecutorCallCampaigns:
         return campaign_client.submit_campaign(admitted, self._paths)
 
     def record_finished_call(self, call: int) -> None:
-        """Record that a sent call has its outcome, or needs no outcome because it was cancelled."""
+        """Record that a call has its outcome, or was cancelled and needs no outcome."""
         with self._lock:
             if number := self._campaign_of.pop(call, 0):
                 self._calls[number].open.discard(call)
@@ -119,7 +119,7 @@ class ExecutorCallCampaigns:
             campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.CANCEL, alive, self._paths)
 
     def log_new_delays(self) -> None:
-        """Log each open event once that may keep tasks of calls from running, or their results from arriving."""
+        """Log once each open event that may delay the calls' tasks or results."""
         with self._lock:
             numbers = {number for number, campaign in self._calls.items() if campaign.open}
         for event in campaign_client.published_events(self._paths.published) if numbers else ():
@@ -168,7 +168,7 @@ class ExecutorCallCampaigns:
         return {int(line): task for line, task in zip(lines, tasks, strict=False) if line.isdecimal()}
 
     def _ended_for_s(self, campaign: _CallsOfCampaign, call: int) -> float:
-        """Return the seconds since the task of an open call was first found ended; 0 at the first time."""
+        """Return for how many seconds an open call's task is known to have ended; 0 at the first time."""
         now_s = self._clock.steady_s()
         return now_s - campaign.ended_s.setdefault(call, now_s)
 

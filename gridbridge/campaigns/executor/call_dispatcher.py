@@ -27,7 +27,7 @@ class CallFuture(Future[T]):
         self._withdraw = withdraw
 
     def cancel(self) -> bool:
-        """Cancel the call; False if the call has started or is done."""
+        """Cancel the call; return False if the call has started or is done."""
         if self._withdraw(self.number) and super().cancel():
             self.set_running_or_notify_cancel()  # notifies the threads that wait for the future
         return self.cancelled()
@@ -64,7 +64,7 @@ class ExecutorCallDispatcher:
 
     @contextmanager
     def hold_calls(self) -> Iterator[None]:
-        """Hold back all calls until the `with` block ends, so that its calls are sent together."""
+        """Send the calls that a `with` block submits together, at the end of the block."""
         with self._changed:
             self._holds += 1
         try:
@@ -90,7 +90,7 @@ class ExecutorCallDispatcher:
         return True
 
     def close(self, *, cancels: bool = False) -> None:
-        """Refuse further calls; remove the folder after the last call; `cancels` cancels calls that are not started."""
+        """Refuse further calls; `cancels` cancels calls that have not started. The folder goes after the last call."""
         with self._changed:
             self._is_closed = True
             calls = [*self._unsent.values(), *self._sent.values()] if cancels else []
@@ -115,7 +115,7 @@ class ExecutorCallDispatcher:
                     self._complete_future_of_call(number, ExecutorCallOutcome(error=error))
 
     def _wait_for_calls_to_send(self) -> tuple[int, ...]:
-        """Wait until no new calls are added, then return the calls to send; end the thread if there are none."""
+        """Wait until nobody adds calls, then return the calls to send; end the thread if there are none."""
         with self._changed:
             if self._unsent:
                 self._changed.wait_for(lambda: not self._unsent, self._campaigns.pause_before_sending_s)
@@ -161,7 +161,7 @@ class ExecutorCallDispatcher:
         return bool(self._unsent or self._sent)
 
     def _end_calls_with_outcome(self) -> bool:
-        """Complete the futures of calls with an outcome; say whether there were any; mark started calls as running."""
+        """Mark started calls as running; complete the calls that have an outcome, and say whether there were any."""
         for number in self._folder.list_started_calls():
             future = self._sent.get(number)
             if future and not future.running():

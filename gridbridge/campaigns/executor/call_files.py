@@ -106,7 +106,7 @@ class ExecutorCallFolder:
 
 
 def _remove_old_folders_of_ended_programs(parent: str, now_s: float) -> None:
-    """Remove the folders of ended programs in which nothing has changed for KEPT_S seconds."""
+    """Remove the folders of ended programs, KEPT_S seconds after the last change in a folder."""
     with suppress(OSError):
         for folder in (f"{parent}/{name}" for name in os.listdir(parent) if name.startswith(PREFIX)):
             with suppress(OSError):
@@ -170,7 +170,7 @@ def _import_path_of_caller() -> list[str]:
 
 
 def _owners_and_inodes(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return owner and inode number of each path, so that a task can recognise the same folder."""
+    """Return the owner and inode number of each path, by which a task recognises the same folder."""
     facts = {path: os.stat(path) for path in paths if os.path.exists(path)}
     return {path: (fact.st_uid, fact.st_ino) for path, fact in facts.items()}
 

@@ -121,7 +121,7 @@ def _pickle_outcome(outcome: "dict[str, Any]", caller: "dict[str, Any]") -> byte
 
 
 def _pickle_and_check_readable(content: "dict[str, Any]", caller: "dict[str, Any]") -> bytes:
-    """Pickle an outcome; raise an error if it can't be pickled, or if it is an exception that can't be unpickled."""
+    """Pickle an outcome; raise an error if the outcome can't be pickled, or is an exception that can't be unpickled."""
     for pickler in _usable_pickle_modules(caller):
         try:
             data: bytes = pickler.dumps(content, PROTOCOL)

@@ -45,7 +45,7 @@ def campaign_tasks_in_snapshots(
 ) -> Iterator[deletions.ArrayTasksWithSameStateAndAge]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks being deleted are left out, and so are unmarked waiting prologues and epilogues (`steps`).
+    Left out are tasks that are being deleted, and prologues and epilogues (`steps`) that wait and have no mark.
     `waiting_for_night` has the campaigns and clusters whose nightly tasks may not start now.
     """
     jumps = tuple(leaps)
@@ -67,7 +67,7 @@ def campaign_tasks_in_snapshots(
 
 
 def _time_since_tasks_wait_or_run(array: CampaignArray, row: ClusterJobListRow, campaign: Campaign) -> datetime | None:
-    """Return since when tasks wait (submission) or run (start); None if nikita keeps the tasks."""
+    """Return when waiting tasks were submitted, or running tasks started; None if nikita keeps the tasks."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:

@@ -164,7 +164,7 @@ class NikitaDeletionCycle:
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
-        """Mark tasks, then delete them; a task without a mark would count as deleted by its owner."""
+        """Mark tasks before their deletion, because a deleted task without a mark counts as deleted by its owner."""
         del situation
         self._turns.reset_owner_call_times()
         self._watch.save_clock_readings()
@@ -201,7 +201,7 @@ class NikitaDeletionCycle:
             _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _delete_waiting_tasks_of_array(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
-        """Delete and mark tasks that have not started; remove the marks of tasks that have started."""
+        """Delete tasks that have not started, and mark them; remove the marks of tasks that have started."""
         begun = self._turns.run_owner_call(array, lambda: self._acts.delete_waiting_array_tasks(array, wipe.places))
         if begun:
             self._marks.remove_deletion_marks(replace(wipe, places=begun))
@@ -233,7 +233,7 @@ class NikitaDaemon:
     def open_cycle(self) -> Iterator[NikitaDeletionCycle]:
         """Execute cancel requests, then yield a NikitaDeletionCycle for one cycle.
 
-        With several masters, nikita leaves the requests to the runner, which another host starts if it is missing.
+        If there are several masters, only the runner executes requests: another host starts a missing runner.
         """
         if not (self._is_dry or self._lead):
             execute_cancel_requests(self._nikita.database, self._clock)

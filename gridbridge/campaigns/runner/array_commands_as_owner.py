@@ -107,7 +107,7 @@ def release_array(array: CampaignArray) -> None:
 
 
 def delete_array(array: CampaignArray, *indices: str) -> int:
-    """Delete an array, or its tasks with these indices; return the array's job id, 0 if never submitted."""
+    """Delete an array, or the tasks with these indices; return the array's job id, 0 if it was never submitted."""
     answer = _run_array_deletion_command("delete-array", array, *indices)
     return int(answer[0]) if answer else 0
 
@@ -160,7 +160,7 @@ def close_campaign_in_root_ledger(campaign: int) -> None:
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
-    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not request this."""
+    """Have root reopen an ended campaign; raise RootCampaignRefusal if the owner did not request it."""
     _run_gridbridge_as_user(ERRORS, "take-up", f"c.{campaign}", request)
 
 
@@ -169,7 +169,7 @@ def start_input_carry(
 ) -> BackgroundProgram:
     """Start to carry the input files of an array's tasks to its cluster; may be repeated.
 
-    The tasks in `at_cluster` read outputs of predecessors that are at this cluster, and not at home yet.
+    The tasks in `at_cluster` read predecessors' outputs that are still at this cluster.
     """
     tasks = [
         format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in some))

@@ -157,7 +157,7 @@ class CampaignArraySubmitter:
     begun: list[TaskAttempt] = field(default_factory=list)
 
     def submit_planned_tasks(self, send: PlannedCampaignTaskSend) -> None:
-        """Split tasks into arrays, record the arrays, and submit all arrays of a kind in one call."""
+        """Split tasks into arrays, record the arrays, and submit all arrays of the same kind by one call."""
         jobs, arrays = min(self._most, send.array_tasks or self._most), list[CampaignArray | None]()
         most = send.group.tasks * max(1, min(jobs, MOST_GROUPED_TASKS // send.group.tasks))
         unshared = send.unshared_first if send.cluster in self._remote_clusters else None
@@ -181,7 +181,7 @@ class CampaignArraySubmitter:
         self._submit_recorded_arrays([pair for pair in new if self._are_inputs_at_cluster(*pair)])
 
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
-        """Submit or release arrays whose submission was interrupted; skip arrays without unfinished attempts."""
+        """Submit or release arrays whose submission was interrupted, if an array has unfinished attempts."""
         begun: dict[tuple[int, str, bool, bool, int, int], list[ArrayAndAttempts]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:

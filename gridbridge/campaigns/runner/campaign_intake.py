@@ -313,8 +313,8 @@ class CampaignAndRequestIntake:
     def _resolve_predecessors(self, campaign: Campaign, *, is_new: bool) -> Campaign | str:
         """Return a campaign with the numbers of its predecessors, or the reason of its refusal.
 
-        All predecessors have lower numbers, so no campaign waits for itself. A campaign that is missing in a restored
-        state file is not new (`is_new`), and is accepted again whatever the state of its predecessors.
+        All predecessors have lower numbers, so no campaign waits for itself. If a restored state file lacks a campaign,
+        the campaign is not new (`is_new`), and is accepted again whatever the state of its predecessors.
         """
         jdl, after = campaign.jdl, dict[int, CampaignPredecessor]()
         count = len(jdl.after) + self._predecessors.count_predecessors_of_person(campaign.uid) if jdl.after else 0

@@ -101,7 +101,7 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def publish_changed_tasks(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish changed tasks and count ended tasks; with `are_asked`, subtract the tasks that owners retry."""
+        """Publish changed tasks and count ended tasks; with `are_asked`, subtract retried tasks from the counts."""
         for campaign in self._killed:
             self._publish_all_tasks_of_campaign(campaign)
         self._publish_tasks_of_attempts(

@@ -1,4 +1,4 @@
-"""Runs and replays the cycles of gridbridge-runner, and records the past usage that ranks campaigns."""
+"""Runs and replays the cycles of gridbridge-runner, and records past usage, by which campaigns are ranked."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -209,7 +209,7 @@ class CampaignRunnerCycle:
 def process_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Call `take` repeatedly for at most 20 s; each call takes only a few inbox files of each person."""
+    """Call `take` repeatedly, for at most 20 s, because each call takes only a few inbox files of each person."""
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
         before = pending
@@ -354,6 +354,6 @@ def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
 
 
 def _clusters_whose_usage_is_in_files(policy: Policy) -> set[str]:
-    """Return clusters whose accounting lacks memory, except clusters by api, whose files can't be read."""
+    """Return the clusters whose accounting lacks memory, without clusters by api, because no file there can be read."""
     names = ((name, section.api or OF_KIND[section.kind].accounts_memory) for name, section in policy.clusters.items())
     return {name for name, has_no_files in names if not has_no_files}

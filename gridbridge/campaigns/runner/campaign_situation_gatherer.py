@@ -352,7 +352,7 @@ class CampaignSituationGatherer:
     def _query_ends_of_missing_tasks(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
     ) -> dict[CampaignArray, task_attempt_outcomes.ReportedEnds]:
-        """Query how missing tasks ended; before a task counts as lost, search all accounting records once."""
+        """Query how missing tasks ended; search all accounting records once before a task counts as lost."""
         most_s = self._policy.runner.forgotten_s
         late = {
             look.array: {attempt for attempt, for_s in look.missing.items() if for_s > most_s}
@@ -391,7 +391,7 @@ class CampaignSituationGatherer:
             )
 
     def _log_contradictory_ends(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log once for each task that its accounting records contradict each other; one may be forged."""
+        """Log each task with contradicting accounting records once; a record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.from_attempt(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:

@@ -249,7 +249,7 @@ class CampaignCompletionForecasts:
         self._kept = {forecast.campaign: forecast for forecast in predictions.read_forecasts()}
 
     def update_forecasts(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
-        """Update old forecasts; store each campaign's first forecast after half of its tasks have ended."""
+        """Update old forecasts; store a campaign's first forecast once half of its tasks have ended."""
         self._there = defaultdict(list)
         for view in situation.there:
             self._there[view.campaign].append(view)

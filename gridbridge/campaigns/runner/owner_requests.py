@@ -231,7 +231,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _mark_campaign_as_abandoned(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as ended at root's request; root must delete the tasks that remain."""
+        """Mark a cancelled campaign as ended, because root has requested it; root must delete the remaining tasks."""
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
@@ -318,7 +318,7 @@ class CampaignOwnerRequestHandler:
     def _execute_request_for_closed_event(
         self, request: CampaignOwnerRequest, event: CampaignEvent
     ) -> CampaignOwnerRequestReply:
-        """Let a campaign use a black-hole cluster again, even if the event about the cluster is closed."""
+        """Let a campaign use a black-hole cluster again; the event about the cluster may be closed."""
         if self._events.token_of_closing_request(event.number) == request.token:
             return CampaignOwnerRequestReply.DONE  # the same request was executed before a kill
         is_suspect = (event.campaign, event.cluster) in self._events.list_black_holes()

@@ -32,7 +32,7 @@ def read_master_record(folder: str, program: str) -> tuple[int, str, int]:
 def write_master_record(folder: str, program: str, term: int, host: str) -> int:
     """Record a leading master, and return the record's inode number.
 
-    Raises MasterDeposed for a term below the recorded one, and for another host's term.
+    Raises MasterDeposed if a later term, or the same term of another host, is recorded.
     """
     path = f"{folder}/{MASTER_TERM}{program}"
     end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

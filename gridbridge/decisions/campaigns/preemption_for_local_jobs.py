@@ -1,7 +1,7 @@
 """Choose the best-effort tasks to preempt, so that a waiting job of the local cluster can start.
 
-Grid Engine itself preempts only when a job starts (queue_conf(5), subordinate_list), and so never frees a consumable
-for a waiting job.
+Grid Engine itself preempts only when a job starts (queue_conf(5), subordinate_list). A job that waits for a consumable
+does not start, so Grid Engine never frees the consumable.
 """
 
 from collections import defaultdict
@@ -125,7 +125,7 @@ def is_preemption_of_request(shortage: WaitingLocalRequest, way: TasksPreemptedF
 def recompute_preemption(
     way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
-    """Compute a preemption again; None if it would preempt no task now, or a task not chosen before."""
+    """Compute a preemption again; None if it would now preempt no task, or a task that was not chosen before."""
     shortages = tuple(shortage for shortage in cell.asked if is_preemption_of_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host_name == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
@@ -204,7 +204,7 @@ def _cost_of_preemption_choice(choice: VictimChoice) -> tuple[int, list[float], 
 def _missing_resource_amounts(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> ResourceAmounts | None:
-    """Return the amounts a host lacks for a request after running deletions; None if the host can never run it."""
+    """Return what a host lacks for a request after the running deletions; None if it can never run the request."""
     free = {**request.free, **host.free}
     demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
     demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}
@@ -219,7 +219,7 @@ def _missing_resource_amounts(
 def _tasks_to_clear_from_host(
     request: LocalRequestBlockedByCampaigns, host: FreeQueueInstanceResources, tasks: _PreemptibleTasksByHost
 ) -> list[PreemptibleTask] | None:
-    """Return the tasks that must end because of exclusive use of the host; None if that is not enough."""
+    """Return the tasks that must end because of exclusive use of the host; None if their end would not suffice."""
     on_host, alone = tasks.on[host.host_name], request.asked.alone
     if not alone:
         return [task for task in on_host if task.alone]

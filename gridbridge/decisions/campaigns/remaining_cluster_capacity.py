@@ -35,7 +35,7 @@ class FreeClusterSlots:
         self._besteffort = {name: cluster_room.free_besteffort_slots for name, cluster_room in room.items()}
 
     def free_slots_for_request(self, cluster: str, request: JdlSettingsAtCluster) -> int:
-        """Return a cluster's free slots for a request; 0 without an answer, below 0 if too many were taken."""
+        """Return a cluster's free slots for a request; 0 if the cluster is silent, negative if too many were taken."""
         ordinary, besteffort = self._ordinary.get(cluster, 0), self._besteffort.get(cluster, 0)
         if request.is_partly_ordinary:
             return max(besteffort, min(ordinary, self._semi.get(cluster, 0)))
@@ -130,7 +130,7 @@ def remaining_capacity_of_clusters(
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
 ) -> RemainingClusterCapacity:
-    """Return the clusters' free capacity, less the slots of waiting tasks and of tasks in `begun` arrays.
+    """Return the clusters' free capacity without the slots of waiting tasks and of tasks in `begun` arrays.
 
     Slots are kept only for `SLOT_KEPT_S`; otherwise tasks that fit no host would block a cluster. The JDLs in
     `campaigns` still name the closed clusters.

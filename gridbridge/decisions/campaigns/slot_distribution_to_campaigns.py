@@ -148,8 +148,8 @@ class TaskAllotmentToClusters:
     def count_unshared_tasks_first(self, campaign: Campaign, cluster: str) -> int:
         """Return how many tasks that share no input file go before tasks that share files.
 
-        If carries to the cluster are fast, these tasks go first, as many as wait there already. Free slots get tasks
-        whose shared file is at the cluster.
+        If files are carried fast to the cluster, it first gets as many such tasks as wait there already. Free slots get
+        tasks whose shared file is at the cluster.
         """
         is_fast = campaign.jdl.inputs and self._carries.is_carry_fast(campaign, cluster)
         return max(1, self._waiting[campaign.number, cluster]) if is_fast else 0

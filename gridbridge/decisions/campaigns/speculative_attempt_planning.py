@@ -46,7 +46,8 @@ class CampaignNearEnd:
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
     """Choose speculative attempts and their clusters; the task that runs longest goes first.
 
-    A task gets a second attempt only if the first runs long too, and none at a cluster where it runs or failed.
+    A task gets a further attempt only if its last attempt runs long too, and only at a cluster where the task neither
+    runs nor failed.
     """
     beyond_s, free = run_time_percentile_95_s(end.durations_s), dict(end.free)
     is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
@@ -67,7 +68,7 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
 def is_campaign_near_end(
     unfinished: int, unsent: int, free: int, sent_s: float, limits: LateSpeculationSection
 ) -> bool:
-    """Say whether free slots could start more tasks than are left, or all tasks were sent long ago."""
+    """Say whether fewer tasks are unfinished than slots are free, or all tasks were sent long ago."""
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
@@ -124,8 +125,8 @@ def plan_speculative_attempts(
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
     """Yield a cycle's speculative attempts; `over` counts each campaign's tasks that ended for good.
 
-    Clusters in `barred` get none: closed clusters, probed clusters, and clusters whose prologue must run first. The
-    tasks of `sends` have been taken from `limits`.
+    Clusters in `barred` get no attempt: closed or probed clusters, and clusters whose prologue must run first. The
+    tasks of `sends` are already taken from `limits`.
     """
     if not situation.tails:
         return

@@ -286,7 +286,7 @@ def _attempt_with_end(
 
 
 def _kb_if_measured(end: JobEnd, kb: float | None) -> int | None:
-    """Return an amount in kB; None if the job was not measured, that is, has no resident set."""
+    """Return an amount in kB; None if the job was not measured, which its missing resident set shows."""
     return round(kb or 0) if end.max_rss_kb else None
 
 
@@ -315,7 +315,7 @@ def outcomes_of_grouped_attempts(
 def _attempt_with_end_in_job(
     attempt: TaskAttempt, in_job: TaskEndInJob, walltime_s: int, mark: TaskDeletionMark | None
 ) -> TaskAttempt:
-    """Give an attempt its outcome; the cancellation of one task, for which the whole job was deleted, ends no other."""
+    """Give an attempt its outcome; if a job was deleted to cancel one task, the job's other tasks are not cancelled."""
     if attempt.is_unwanted:
         return _attempt_with_end(attempt, in_job.end or UNKNOWN_END, walltime_s, NikitaDeletionReason.UNWANTED)
     if in_job.end is None:
@@ -331,7 +331,7 @@ def _attempt_with_end_in_job(
 def select_attempts_still_alive(
     late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
 ) -> frozenset[TaskAttempt]:
-    """Return those attempts in `late` that may be alive, according to a query for their array.
+    """Return the attempts in `late` that may be alive according to a query for their array.
 
     The cluster was asked again, because a list of all jobs may be truncated. `lives` has the indices of started tasks;
     None: the cluster does not know the array. If the job list had no task of the array, all attempts may be alive; if

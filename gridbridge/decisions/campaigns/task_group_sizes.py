@@ -23,8 +23,8 @@ def largest_task_group(
     """Return how many tasks of this mean run time a job may run; `mean_s` is None before the first success.
 
     Tasks that the JDL wants side by side share the job's time, so that their mean is that of their turns. Test
-    campaigns, and tasks with checkpoints, are not grouped. A task in a job of several gets no speculative attempt, so
-    only the JDL groups tasks that may get one.
+    campaigns, and tasks with checkpoints, are not grouped. A task that shares a job gets no speculative attempt. So
+    tasks that may get speculative attempts are grouped only if the JDL wants this.
     """
     is_wanted, measured_s, lanes = (
         request.temporal_grouping,

@@ -73,7 +73,7 @@ def choose_clusters_retry_avoids(
 
 
 def cluster_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> str:
-    """Return the cluster with a task's last checkpoint; empty without one, or if the task has failed with it twice."""
+    """Return the cluster with a task's last checkpoint; empty if none exists, or the task has failed with it twice."""
     failures = 0
     for attempt in sorted(attempts, key=lambda attempt: attempt.attempt, reverse=True):
         if attempt.has_progressed:

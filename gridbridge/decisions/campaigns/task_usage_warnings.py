@@ -111,7 +111,7 @@ def update_task_usages(
 def update_usage_events(
     book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation, changed: Iterable[TaskUsageAtCluster]
 ) -> None:
-    """Open an event in the cycle in which too many tasks have overrun a request, and keep its numbers current.
+    """Open an event once too many tasks have overrun a request, and keep the event's numbers current.
 
     An event that its owner has closed is not opened again.
     """

@@ -68,7 +68,7 @@ def _job_ratio_for_one_task_at_cluster(terms: TasksPerFreeSlotInputs) -> float:
 
 
 def _share_of_submitted_tasks_within_limit(_: float, terms: TasksPerFreeSlotInputs) -> float:
-    """Return (S - E) / S: of S submitted tasks, E wait although the limit allows no more waiting tasks."""
+    """Return (S - E) / S: S tasks were submitted, and E more tasks wait than the limit allows."""
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 

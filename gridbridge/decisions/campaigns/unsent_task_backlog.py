@@ -50,7 +50,7 @@ class UnsentTaskBacklog:
         }
 
     def taken_tasks_by_exclusions(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Count a cluster's taken tasks by the clusters that they avoid; tasks that avoid none are left out."""
+        """Count the cluster's taken tasks for each set of clusters that tasks avoid; skip tasks that avoid none."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
@@ -107,7 +107,7 @@ def _count_unsent_tasks_by_exclusions(
 def has_unplaceable_tasks(
     campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
-    """Say whether some unsent tasks have no cluster to go to; None if a cluster may take them later."""
+    """Say whether some unsent tasks can go to no cluster; None if a cluster may take these tasks later."""
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
     waiting = [kind for kind, tasks in _count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]

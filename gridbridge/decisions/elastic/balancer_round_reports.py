@@ -91,8 +91,7 @@ def describe_balance_plan(
 ) -> str:
     """Describe the plan of a balancer round in one sentence, with the figures that led to the plan.
 
-    `is_alone` is false if the round has further acts. `ended` is the id of the master's machine, if the round destroys
-    it.
+    `is_alone` is false if the round has further acts. If the round destroys the master's machine, `ended` is its id.
     """
     words = _plan_sentence_words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""

@@ -102,7 +102,7 @@ def _ganeti_nodes_to_power_on(
 def _do_moves_leave_reserve(
     placement: GanetiInstancePlacement, nodes: tuple[int, ...], reserve: GanetiInstanceLoad, *, to_online: bool
 ) -> bool:
-    """Say whether all instances can move to online nodes while each node keeps the reserve."""
+    """Say whether all instances can move to online nodes, and each node keeps the reserve."""
     tried = placement.placement_with_nodes_switched(nodes, to_online=to_online)
     if not _have_online_nodes_enough_memory(tried, reserve):
         return False

@@ -76,7 +76,7 @@ def divide_like_ieee_754(part: float, whole: float) -> float:
 def ganeti_load_with_primary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, *, is_forced: bool
 ) -> GanetiNodeLoad | None:
-    """Return a node's load with a new primary instance; None if no room. `is_forced` ignores soft limits."""
+    """Return a node's load with a new primary instance; None if room is lacking. `is_forced` ignores soft limits."""
     after = _load_after_primary_change(hardware, load, burden, 1)
     if after.live_mem >= hardware.room or (burden.is_local and after.free_disk <= 0):
         return None
@@ -196,7 +196,7 @@ def _spindle_use_after_change(
 def _free_spindles_after_change(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> int:
-    """Return the free spindles; -1 after an instance with an unknown number of spindles is added."""
+    """Return the free spindles; -1 if an instance with an unknown number of spindles was added."""
     if not hardware.is_exclusive:
         return 0
     return -1 if sign > 0 and burden.spindles is None else load.free_spindles - sign * (burden.spindles or 0)
@@ -285,7 +285,7 @@ def _hardware_and_tags_of_ganeti_node(
 
 
 def _tags_of_tag_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
-    """Return those of `tags` that begin with `FAMILY:`, if the cluster has a tag PREFIX + FAMILY."""
+    """Return the tags that begin with `FAMILY:`, where PREFIX + FAMILY is a tag of the cluster."""
     families = tuple(f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix))
     return frozenset(tag for tag in tags if tag.startswith(families))
 

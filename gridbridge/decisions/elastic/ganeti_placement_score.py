@@ -237,7 +237,7 @@ def _loads_after_mirrored_move(
     home: tuple[int, int],
     freed: GanetiNodeLoadsAfterMove,
 ) -> GanetiNodeLoadsAfterMove | None:
-    """Return the changed node loads after a move; None if impossible. `freed`: loads without the instance."""
+    """Return the changed node loads after a move, None if impossible; `freed` has the loads without the instance."""
     (old_p, old_s), (new_p, new_s), hardware = at.homes[instance], home, at.hardware
     is_via_secondary = kind in VIA_SECONDARY
     path = (old_p, old_s, new_p) if is_via_secondary else (old_p, new_p)

@@ -119,7 +119,7 @@ def _power_act_of_squeeze(
 def apply_administrator_node_request(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
 ) -> BalancerOwnedNode:
-    """Return a node after an administrator's request; a joining node is drained once ready."""
+    """Return a node after an administrator's request; a joining node is drained only once it is ready."""
     if node.name in requests.kept:
         return replace(node, is_kept=True)
     if node.name in requests.freed:
@@ -139,7 +139,7 @@ def apply_administrator_node_request(
 def elastic_nodes_for_policies(
     nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot
 ) -> tuple[ElasticNode, ...]:
-    """Return the facts about nodes for policies; a ready node without a listed machine is unreachable."""
+    """Return the facts about nodes for policies; a ready node whose machine is not listed counts as unreachable."""
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
 
     def is_machine_listed_or_on_its_way(node: BalancerOwnedNode) -> bool:
@@ -153,7 +153,7 @@ def elastic_nodes_for_policies(
 
 
 def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
-    """Return the facts about a node; if a ready node's idle time is unknown, it starts now."""
+    """Return the facts about a node; the idle time of a ready node starts now if it was unknown."""
     if node.state is not ElasticNodeState.READY:
         return node.as_elastic_node
     return replace(node.as_elastic_node, idle_since=node.idle_since or now)

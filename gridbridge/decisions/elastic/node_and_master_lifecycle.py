@@ -125,7 +125,7 @@ def _act_of_site_owned_host(case: _NodeAndMachineFacts) -> DueNodeAct | None:
 def _act_of_requested_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Let a listed machine boot.
 
-    Without a machine, forget the node after LISTED_S, or repeat a postponed request.
+    If the machine is not listed, forget the node after LISTED_S, or repeat a postponed request.
     """
     if case.machine is not None:
         booting = case.node_in_state(ElasticNodeState.BOOTING)
@@ -176,7 +176,7 @@ def _act_of_ready_node(case: _NodeAndMachineFacts) -> DueNodeAct | None:
     """Record the start of a node's idle time, and remove a node whose machine is gone.
 
     A silent node may still run tasks. So it is removed only if it has long been idle and silent, and few other hosts
-    are silent. A node with disabled queues is reopened once no queue is disabled on all hosts.
+    are silent. A closed node is reopened, unless a queue is disabled on all hosts.
     """
     node, host, now = case.node, case.host_state_in_cell, case.world.now
     if case.may_unlisted_machine_run:

@@ -158,7 +158,7 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
 def _act_of_ready_host(case: PowerManagedHostFacts) -> DueNodeAct | None:
     """Record the start of a host's idle time, or that a person powered the host off.
 
-    A host with disabled queues is reopened once no queue is disabled on all hosts.
+    A closed host is reopened, unless a queue is disabled on all hosts.
     """
     if case.is_host_off:
         return _act_to_record_standby(case)

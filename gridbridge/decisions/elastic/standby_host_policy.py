@@ -65,7 +65,7 @@ class StartableStandardRequestCount:
         return is_spared
 
     def is_enough(self, factor: float) -> bool:
-        """Say whether `factor` standard requests per host could start, on average or (`on_each`) on each."""
+        """Say whether `factor` standard requests per host could start: on average, or with `on_each` on each host."""
         if self._squeeze.on_each:
             return not any(count for requests, count in self._each.items() if requests < floor(factor))
         return self.requests >= floor(factor * self.hosts)

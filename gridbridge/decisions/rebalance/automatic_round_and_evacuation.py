@@ -161,7 +161,7 @@ def plan_host_evacuation(snapshot: RebalanceSnapshot, name: str, rules: Rebalanc
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: RebalanceHost) -> str:
-    """Plan a host's evacuation; return a description. Unfinished moves count towards the limit of moves."""
+    """Plan a host's evacuation; return its description. Unfinished moves count towards the limit of moves."""
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == RebalanceHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way

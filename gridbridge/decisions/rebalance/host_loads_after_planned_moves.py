@@ -125,7 +125,7 @@ class ProjectedHostsAndCopies:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def surplus_of_job_by_host(self, job: RebalanceJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each usable host of a kind with its number of copies of the job minus its fair share."""
+        """Yield each usable host of a kind, and how many more copies of the job it has than its fair share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.usable_hosts_of_kind(kind)
         if job.hosts is not None:
@@ -195,7 +195,7 @@ class ProjectedHostsAndCopies:
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_disk_full(self, host: RebalanceHost) -> bool:
-        """Say whether copies must leave a full disk; if its size is unknown, the host's state decides."""
+        """Say whether a host's disk is so full that copies must leave; if its size is unknown, the state decides."""
         if host.max_bytes <= 0:
             return host.state == RebalanceHostState.DISK_FULL
         return self.free_disk_bytes_at_host(host) <= self.rules.full_free_bytes

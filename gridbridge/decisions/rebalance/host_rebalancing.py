@@ -63,7 +63,7 @@ def plan_projected_host_balance(board: ProjectedHostsAndCopies, name: str) -> Re
 def draft_host_fair_job_share(draft: MovePlanDraft, host: RebalanceHost, job: RebalanceJobOrDataset) -> None:
     """Plan moves until a host has its fair share of a job's copies, or one copy less.
 
-    A host far busier than the mean gets one copy less; a far less busy host gets the whole share.
+    A host far busier than the mean keeps one copy less than its share; a far less busy host gets its whole share.
     """
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.fair_share_of_job(job, host)

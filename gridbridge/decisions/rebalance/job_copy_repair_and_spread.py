@@ -211,7 +211,7 @@ class JobCopyRedistribution:
     def move_copy_onto_host(self, target: RebalanceHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
-        Hosts below their share are no sources. With `is_extra`, hosts with few used slots are no sources either.
+        No copy leaves a host below its share or, with `is_extra`, a host with few used slots.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _why_host_takes_none_of_job(draft, job, target)
@@ -246,7 +246,7 @@ class JobCopyRedistribution:
         return self._takers
 
     def _record_rejecting_hosts(self, task: RebalanceTask, until: str = "") -> None:
-        """Record why the hosts listed before `until` reject the task; only the first call records."""
+        """Record why the hosts before `until` in the list reject the task; only the first call records this."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
                 break
@@ -271,7 +271,7 @@ def _draft_move_unless_disks_uneven(
 def _why_host_takes_none_of_job(draft: MovePlanDraft, job: RebalanceJobOrDataset, target: RebalanceHost) -> str:
     """Return why a host takes no task or replica of a job; empty if the host takes some.
 
-    A host far busier than the mean takes none (Hydra, "Job Rebalancing"), if its free slots are unknown.
+    If a host's free slots are unknown and it is far busier than the mean, it takes none (Hydra, "Job Rebalancing").
     """
     board = draft.board
     reason = draft.why_host_takes_nothing(target) or draft.why_target_gets_no_more(job, target.name)

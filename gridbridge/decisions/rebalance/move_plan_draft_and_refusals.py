@@ -53,14 +53,14 @@ class MovePlanDraft:
         return "this round already moves the task" if task.job_and_task_number in self._keys else ""
 
     def why_source_gives_no_more(self, job: RebalanceJobOrDataset, source: str) -> str:
-        """Return a reason once the plan moves tasks_per_host copies of a job off a host; empty before."""
+        """Return a reason if the plan already moves tasks_per_host copies of a job off a host, else an empty text."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def why_target_gets_no_more(self, job: RebalanceJobOrDataset, target: str) -> str:
-        """Return a reason once the plan moves tasks_per_host copies of a job to a host; empty before."""
+        """Return a reason if the plan already moves tasks_per_host copies of a job to a host, else an empty text."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")

@@ -145,7 +145,7 @@ def _waiting_task_as_rebalance_task(task: CampaignTaskAtCluster | TransferredTas
 
 
 def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
-    """Map (job name, task number) to tasks; a task that several clusters list or several users claim is left out."""
+    """Map (job name, task number) to tasks; tasks that several clusters list, or several users claim, are left out."""
     keyed = [(task.job_and_task_number, task) for task in tasks]
     times = Counter(key for key, _ in keyed)
     return {key: task for key, task in keyed if times[key] == 1}

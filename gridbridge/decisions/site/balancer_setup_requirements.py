@@ -131,7 +131,7 @@ def qmaster_host_unless_this_host(facts: BalancerFacts) -> str:
 def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """Yield the edits that remove the balancer's rights, and its cron file or systemd unit.
 
-    On a host other than the master's, the manager right stays, because the master's balancer may use the account.
+    If this is not the master's host, the manager right stays, because the master's balancer may use the account.
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"

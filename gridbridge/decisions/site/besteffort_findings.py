@@ -181,7 +181,7 @@ def _besteffort_quota_exemption_finding(cluster: str, name: str, text: str) -> C
 def _single_besteffort_queue_findings(
     cluster: str, cell: BestEffortCellFacts, model: str, blocks: BestEffortQueueLayout, number: int
 ) -> Iterator[CheckFinding]:
-    """Check a best-effort queue's attributes except the slots; a missing queue is made with 0 slots."""
+    """Check a best-effort queue's attributes except its slots; an edit makes a missing queue with 0 slots."""
     name = f"gb-be{number}"
     item, settings, right = f"queue {name}", cell.queues.get(name), _expected_besteffort_queue_attributes(cell, model)
     if settings is None:

@@ -218,7 +218,7 @@ MESSAGES_A_SLOT = 4  # a job may have these files in the spool: record, intent, 
 
 
 def queue_section_finding(policy: Policy, request: TransferQueuePlan) -> CheckFinding:
-    """Check the keys that setup writes into a transfer queue's section; setup keeps further keys."""
+    """Check the keys that setup writes into a transfer queue's section; setup keeps all other keys."""
     section = policy.queues.get(request.queue)
     before = section or TransferQueueSection(cluster="", pending_limit=-1, slots=0)
     right = replace(

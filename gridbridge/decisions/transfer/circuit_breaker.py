@@ -63,7 +63,7 @@ class BreakerEvidence:
 
 
 def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bool:
-    """Say whether home lists a transfer's task in the transfer's queue, with the transfer's owner.
+    """Say whether the home job list has a transfer's task, in the transfer's queue and of the transfer's owner.
 
     A held task that never started does not count, because anybody may submit held jobs.
     """
@@ -130,7 +130,7 @@ def update_breaker(
 def clear_owner_breaker_failures(
     breaker: PublishedClusterBreaker, observation: BreakerEvidence
 ) -> PublishedClusterBreaker:
-    """Clear an owner's failures after the owner's job succeeded, even if home has not proved the owner."""
+    """Clear an owner's failures after the owner's job succeeded, even if the home cluster has not proved the owner."""
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN

@@ -52,8 +52,8 @@ def plan_outliving_job_deletions(ended: Iterable[Transfer], situation: TransferS
 def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[OrphanRemoteJob]:
     """Find orphans: held remote jobs under a transfer's name that no transfer has recorded.
 
-    Nothing proves an orphan's owner, so an orphan is deleted only while it is held. The held job of a transfer
-    without a remote id is still being submitted and is no orphan.
+    Nothing proves an orphan's owner, so an orphan is deleted only while it is held. A transfer without a remote id is
+    still being submitted, and its held job is no orphan.
     """
     recorded = frozenset((transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
@@ -77,7 +77,7 @@ def is_remote_job_unlisted(transfer: Transfer, situation: TransferSituation) -> 
 
 
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
-    """Say whether wanted outputs may be only in the remote folder; no for a deleted job."""
+    """Say whether wanted outputs may exist only in the remote folder; false for a deleted job."""
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
@@ -119,7 +119,7 @@ class SuspensionMismatch:
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def confirms_mismatch(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether `earlier` is the same mismatch, and all job lists of `earlier` are older."""
+        """Say whether `earlier` is the same mismatch, seen in older job lists only."""
         return self.is_same_mismatch(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
@@ -154,7 +154,7 @@ def _may_starter_follow_suspension(transfer: Transfer, situation: TransferSituat
 
 
 def _is_suspension_state_different(transfer: Transfer, is_now: str) -> bool:
-    """Say whether only one of the local job (state `is_now`) and the remote job is suspended.
+    """Say whether the local job (state `is_now`) is suspended and the remote job is not, or the reverse.
 
     A remote job counts as suspended only if gridbridge suspended it.
     """
@@ -240,7 +240,7 @@ def missing_home_start_guard(transfer: Transfer, request: JobRequest, transfer_q
 
 
 def qresub_jobs_with_copied_guard(waiting: Mapping[int, JobRequest], jobs_away: Container[int]) -> tuple[int, ...]:
-    """Return waiting jobs whose start time qresub copied from another job, except jobs at other clusters."""
+    """Return waiting jobs whose start time qresub copied from another job; jobs at other clusters are left out."""
     bearers = (job for job, request in waiting.items() if request.job_number_if_deferred not in (0, job))
     return tuple(job for job in bearers if job not in jobs_away)
 

@@ -38,7 +38,7 @@ def plan_recalls_into_home_slots(
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[TaskRecall]:
-    """Yield waiting tasks to bring into `free` home slots, one of each owner in turn, longest wait first.
+    """Yield waiting tasks to bring into `free` home slots: one task of each owner in turn, the longest wait first.
 
     `troubles` names the clusters that get no more jobs, each with the reason.
     """
@@ -143,7 +143,7 @@ def _does_starter_sleep(transfer: Transfer, situation: TransferSituation, phases
 
 
 def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether a remote job has started and waits for permission from home to run."""
+    """Say whether a remote job has started, and waits for home's permission to run the task."""
     if not does_claim_need_home_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
     row = situation.remote_job_row(transfer)

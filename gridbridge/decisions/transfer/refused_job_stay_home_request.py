@@ -46,7 +46,7 @@ YES, NO = "yes", "no"
 
 
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
-    """Return yes or no: whether the home queues that fit a job let the job run again.
+    """Return yes or no: whether a job may run again according to the home queues that fit the job.
 
     `own` maps non-transfer queues to `rerun`. One FALSE, even for one host, means no. Without a fitting queue the
     answer is no, Grid Engine's default.

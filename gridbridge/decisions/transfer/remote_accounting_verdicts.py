@@ -118,7 +118,7 @@ def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
 
 
 def prefer_accounted_usage(records: Iterable[RemoteJobRunAccounting]) -> tuple[RemoteJobRunAccounting, ...]:
-    """Drop the usage in a job's end message if the remote accounting has a record of the job."""
+    """Drop the usage in a job's end message, if the remote accounting has a record of the job."""
     known = tuple(records)
     accounted = {(record.transfer, record.job_id) for record in known if record.failed is not None}
     return tuple(

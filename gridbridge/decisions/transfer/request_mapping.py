@@ -194,7 +194,7 @@ LEVEL = "/"
 def drop_unoffered_soft_requests(
     request: MappableJobRequest, vocabulary: NamesOfferedByCluster, remote: str
 ) -> MappableJobRequest:
-    """Return a job's request without soft resources that the remote cluster does not have.
+    """Return a job's request without the soft resources that the remote cluster lacks.
 
     Raises UnmappableRequest if the cluster lacks a hard resource, queue, project or parallel environment.
     """

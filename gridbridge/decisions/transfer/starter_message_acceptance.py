@@ -124,7 +124,7 @@ def transfer_for_restarted_task(
 
 
 def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
-    """Say whether a home job reuses an older job's number; the submission times then differ."""
+    """Say whether a home job has the number of an older job; the two submission times then differ."""
     return bool(message.submitted and submitted) and message.submitted != submitted and not message.restarted
 
 

@@ -208,7 +208,7 @@ def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[i
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether to give up the search for an unlisted job's end; for a job that never started, earlier."""
+    """Say whether the search for an unlisted job's end is given up, which happens earlier if the job never started."""
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting

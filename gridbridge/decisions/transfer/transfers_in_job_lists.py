@@ -144,7 +144,7 @@ def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return only the proved owners' records, because users may share an account; all records if no owner is proved."""
+    """Return the proved owners' records, or all if no owner is proved, because users may share an account."""
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records
@@ -178,7 +178,7 @@ def transfers_with_listed_remote_job(
 def may_remote_id_be_reused(
     transfer: Transfer, now: ClusterJobListRow, listed_before: Mapping[TransferKey, ClusterJobListRow]
 ) -> bool:
-    """Say whether a remote id may belong to a new job: its row changed, but not by the job's start."""
+    """Say whether a remote id may belong to a new job, because its row changed otherwise than by the job's start."""
     if not transfer.remote_state.is_listed:
         return False
     before = listed_before.get(transfer.transfer_key)

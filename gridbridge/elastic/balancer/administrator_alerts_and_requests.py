@@ -44,7 +44,7 @@ def read_balancer_state_overview(now: datetime, path: str = BALANCE_STATE) -> Ba
 def record_node_change_request(
     host: str, request: elastic_nodes.AdministratorNodeRequestKind, path: str = BALANCE_STATE
 ) -> elastic_nodes.BalancerOwnedNode:
-    """Record a request for the next round; raises StateError unless the host is a node that stays."""
+    """Record a request for the next round; raise StateError if the host is no node, or the node is being removed."""
     with _open_state_file_as_balancer(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
         node = next(

@@ -49,7 +49,7 @@ class BalanceRuleOverrides:
 def preview_balance_plan(
     options: BalanceRuleOverrides, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
-    """Report what a balancer round would do, without acts; `folder` has saved inputs to plan from.
+    """Report what a balancer round would do, without acts; `folder` has saved inputs for the plan.
 
     With `folder`, gridbridge.toml is read only if `path` names a file. Raises ClusterStateUnknown or ParseError
     for incomplete inputs, and ConfigError for contradicting limits.

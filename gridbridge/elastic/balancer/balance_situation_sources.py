@@ -32,7 +32,7 @@ LATELY = timedelta(seconds=60)
 def observe_balanced_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the home cluster's situation, in local time; raise ClusterStateUnknown without an answer."""
+    """Return the home cluster's situation, in local time; raise ClusterStateUnknown if no answer comes."""
     printed = balancer_round_queries.query_raw_cell_status(policy, now)
     situation = balancer_round_queries.parse_balance_situation(
         *printed, where=policy.site.cluster, queue=policy.balance.queue

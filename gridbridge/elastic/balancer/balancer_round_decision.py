@@ -84,8 +84,8 @@ def balance_plan_report(
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
     """Return the situation for a squeeze, which may switch only hosts of the site.
 
-    A host that failed to wake is not tried again for `retry_s` seconds. Other nodes are kept, because a host without a
-    node counts as working.
+    A host that failed to wake is not tried again for `retry_s` seconds. Other nodes stay in the situation, because a
+    host without a node counts as working.
     """
     return replace(
         situation,

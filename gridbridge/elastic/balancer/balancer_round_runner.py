@@ -342,7 +342,7 @@ def _does_act_switch_host_power(due: elastic_nodes.DueNodeAct) -> bool:
 def _nodes_after_acts(
     nodes: Sequence[elastic_nodes.BalancerOwnedNode], dues: Sequence[elastic_nodes.DueNodeAct]
 ) -> list[elastic_nodes.BalancerOwnedNode]:
-    """Return all nodes in the states after the acts; nodes deleted from the state file are left out."""
+    """Return all nodes with their states after the acts; nodes deleted from the state file are left out."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]

@@ -53,7 +53,7 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Rewrite a request file with the remaining nodes and its old time; delete a file without remaining nodes."""
+    """Rewrite a request file with the remaining nodes and keep the file's time; delete a file without such nodes."""
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:

@@ -136,7 +136,7 @@ class Ec2MachineProvider:
         }
 
     def _request_ec2_machine(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
-        """Return the machine that was created with a client token; None if this machine was terminated."""
+        """Return the machine of a client token, created if necessary; None if this machine was terminated."""
         from botocore.exceptions import ClientError
 
         try:

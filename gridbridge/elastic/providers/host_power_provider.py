@@ -111,7 +111,7 @@ class IpmiPowerSwitch:
         return _power_state_of_program_output(self._run_power_command("status"), CHASSIS)
 
     def _run_power_command(self, word: str) -> bytes:
-        """Run ipmitool; even a refusal raises ProviderOutcomeUnknown, because it looks like a silent controller."""
+        """Run ipmitool; a refusal looks like a silent controller, so it also raises ProviderOutcomeUnknown."""
         site_program_provider.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)

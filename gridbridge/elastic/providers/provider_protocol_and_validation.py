@@ -19,8 +19,8 @@ class MachineLister(Protocol):
     """Lists a provider's machines.
 
     Calls raise ProviderOutOfMachines, ProviderOutcomeUnknown (the call may have worked, or may work later), or
-    ProviderPermanentFailure. A repeated call is sure to create no second machine only after ProviderRequestRepeatable,
-    a subclass of ProviderOutcomeUnknown.
+    ProviderPermanentFailure. Only after ProviderRequestRepeatable, a subclass of ProviderOutcomeUnknown, does a
+    repeated call surely make no second machine.
     """
 
     def list_machines(self) -> tuple[ProviderMachine, ...]:
@@ -97,7 +97,7 @@ def _parse_machine(content: object) -> ProviderMachine:
 
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return a valid machine, otherwise raise ParseError; without owner tag any printable name is valid."""
+    """Return a valid machine, otherwise raise ParseError; if the owner tag is missing, any printable name is valid."""
     is_owned = machine.has_owner_tag_of_cluster(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shorten_value(machine.id)}: blanks or unprintable characters")

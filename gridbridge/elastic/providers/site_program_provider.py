@@ -25,8 +25,8 @@ def provider_program_environment() -> dict[str, str]:
 def require_trusted_provider_file(path: str) -> str:
     """Return a path if only root and this account can change it; else raise ProviderPermanentFailure.
 
-    A provider's program has root's power over its machines. An account that only previews a plan also trusts
-    files of the balancer's account. A missing file passes.
+    A provider's program has root's power over its machines. If this account only previews a plan, the balancer's
+    account may also change the file. A missing file passes.
     """
     me, balancer = os.geteuid(), local_host_facts.uid_of_account(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)

@@ -9,7 +9,7 @@ from gridbridge.model.config_key_descriptions import OBJECT_NAME, PROGRAM_OR_NON
 
 
 class FairShareUnit(StrEnum):
-    """Whose past usage decides how free slots are shared: users', projects', groups' or (NONE) nobody's."""
+    """Whose past usage decides how free slots are shared: that of users, projects, groups, or (NONE) nobody."""
 
     NONE = "none"  # first come, first served
     USER = "user"

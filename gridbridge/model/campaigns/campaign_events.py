@@ -81,7 +81,7 @@ class CampaignEvent:
 
     @property
     def identity(self) -> tuple[CampaignEventCode, int, str, int | None]:
-        """Code, campaign, cluster and exit status; failures equal in all four count as one event."""
+        """Code, campaign, cluster and exit status; failures with the same identity count as one event."""
         return self.code, self.campaign, self.cluster, self.exit_status
 
 

@@ -1,4 +1,4 @@
-"""File servers whose load limits the tasks of campaigns: rules, measured loads and limits."""
+"""File servers, whose load limits the number of campaign tasks: rules, measured loads and limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

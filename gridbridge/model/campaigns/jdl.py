@@ -43,7 +43,7 @@ class JdlSettingsAtCluster:
 
     @property
     def is_partly_ordinary(self) -> bool:
-        """Whether tasks are ordinary jobs up to a share of the cluster, and best-effort jobs above it."""
+        """Whether tasks are ordinary jobs up to a share of the cluster, and best-effort jobs above this share."""
         return self.is_semi_besteffort and not self.is_besteffort
 
 

@@ -42,20 +42,20 @@ def _replace_placeholders(pattern: str, value: "Callable[[int], str]") -> str:
 
 
 def is_output_pattern(pattern: str) -> bool:
-    """Say whether a pattern would name an output file if each placeholder were a letter."""
+    """Say whether a pattern would be the valid name of an output file, if each placeholder were a letter."""
     return is_valid_output_path(_replace_placeholders(pattern, lambda _: "x"))
 
 
 def is_valid_output_path(name: str) -> bool:
-    """Say whether a name is a relative path that needs no quotation marks in sh, and in which nothing is hidden."""
+    """Say whether a name is a relative path that sh reads without quotation marks, and that names no hidden file."""
     return all(part[:1] in LETTERS and AFTER_FIRST.issuperset(part) for part in name.split("/"))
 
 
 def targets_of_outputs(patterns: "Iterable[str]", task: int, line: str) -> "Iterator[tuple[str, str]]":
     """Yield each output's path in the task's folder and in the folder `outputs_to`; raise ValueError.
 
-    An output without a placeholder comes into a folder with the task's number. An output in another output, which is
-    a folder, is left out.
+    An output without a placeholder comes into a folder with the task's number. An output is left out if it lies in
+    another output, which is a folder.
     """
     names = [(name, pattern) for pattern in patterns for name in output_names_of_task((pattern,), line)]
     for name, pattern in names:

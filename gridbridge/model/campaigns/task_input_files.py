@@ -39,7 +39,7 @@ def task_line_with_inputs(parameters: str, inputs: "Iterable[TaskInputFile]") ->
 
 
 def parse_inputs_of_task_line(line: str) -> tuple[TaskInputFile, ...]:
-    """Return a task's input files; raise ValueError for a wrong list, which the owner may write by hand."""
+    """Return a task's input files; raise ValueError for a wrong list: owners can write the file by hand."""
     _, separator, text = line.partition(END_OF_PARAMETERS)
     if not separator:
         return ()

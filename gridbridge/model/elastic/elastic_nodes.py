@@ -291,7 +291,7 @@ class BalancerNodesSnapshot:
         return self.hosts.get(short_host_name(name))
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
-        """Return the provider and id of a machine; ids are unique only within a provider."""
+        """Return the provider and id of a machine; an id alone is unique only within its provider."""
         return self.providers.get(pool) or pool, machine
 
 

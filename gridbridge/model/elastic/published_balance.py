@@ -136,7 +136,7 @@ def _newest_run_times_by_owner(runs: tuple[LearntTaskRunTime, ...]) -> tuple[Lea
 
 
 def _stored_names_per_owner(names: Sequence[int]) -> int:
-    """Return how many job names to store per owner, so that the total is at most MOST_NAMES."""
+    """Return how many job names are stored per owner, so that the total is at most MOST_NAMES."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):
         fair = unshared // (len(names) - number)

@@ -131,7 +131,7 @@ class StorageAreaSection:
 
     @property
     def paths_by_cluster(self) -> Mapping[str, str]:
-        """The area's path at each cluster that sees the area, in the order of the file; none for an object store."""
+        """The area's path at each cluster that sees it, in the order of gridbridge.toml; empty for an object store."""
         if self.kind is StorageAreaKind.COMMAND:
             return {}
         return self.clusters or {self.cluster: self.path}

@@ -76,7 +76,7 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
 
 
 def _release_lock_while_copying(going: ExitStack, alone: ExitStack) -> bool:
-    """Release this round's lock while its copies still run; say whether the next round may begin."""
+    """Release this round's lock although its copies still run; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryProgramLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # without a lock file, on a full disk, the next round waits for the copies
@@ -149,7 +149,7 @@ _log = logging.getLogger(__name__)
 
 
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
-    """Verify datasets not read for `verify_every_s`, several owners in parallel; record attempts."""
+    """Verify the datasets that nobody has read for `verify_every_s`, several owners in parallel; record each try."""
     notes = MoveAndVerificationTimeRows(database)
     if notes.moves_paused_since() is not None:
         return

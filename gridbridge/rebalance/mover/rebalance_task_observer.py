@@ -292,7 +292,7 @@ class TransferredTaskReader:
             )
 
     def jobs_whose_owners_forbid_moves(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
-        """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if home is silent."""
+        """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if the home cluster is silent."""
         jobs = {
             parse_transfer_name(task.transfer).job: task.job_and_task_number[0] for task in tasks if task.is_waiting
         }
@@ -300,7 +300,7 @@ class TransferredTaskReader:
         return frozenset(jobs[number] for number in staying)
 
     def clusters_open_to_transfers(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the home cluster and the clusters with open transfer queues; empty if home is silent."""
+        """Return the home cluster and the clusters with open transfer queues; empty if the home cluster is silent."""
         home = self._policy.site.cluster
         if (snapshot := answers.get(home)) is None:
             return frozenset()

@@ -198,7 +198,7 @@ class CarriedInputFolder:
         return copied
 
     def copy_made_files(self, paths: Mapping[str, str]) -> set[str]:
-        """Copy files that predecessors made, from {name: path relative to the home}; return the names of the copies."""
+        """Copy predecessors' files from {name: path relative to the home}; return the names of the copies."""
         copied = set[str]()
         for names in _split_into_groups([*paths], LINKS_A_CALL):
             words = tuple(word for name in names for word in (paths[name], name))

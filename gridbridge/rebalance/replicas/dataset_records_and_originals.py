@@ -146,7 +146,7 @@ class OwnerDatasetRecords:
         return f"{self._hidden_dataset_file_path(name, OBJECTS)}/{storage}"
 
     def remove_relay_folder(self, name: str) -> None:
-        """Remove the local folders with the files of failed copies."""
+        """Remove the local folders in which failed copies left files."""
         rsync.remove_folder_tree(self.relay_folder(name))
         self.remove_objects_folders(name)
 

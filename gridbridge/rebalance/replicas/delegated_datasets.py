@@ -148,8 +148,8 @@ _log = logging.getLogger(__name__)
 def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[DelegatedDataset]:
     """Ask owners' processes for delegated datasets; log and skip unreadable datasets.
 
-    An owner whose process is silent is not queried again, so that hanging files delay other owners by at most one
-    timeout.
+    If an owner's process is silent, the owner is not queried again, so that hanging files delay other owners by at most
+    one timeout.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]

@@ -26,7 +26,7 @@ ANY_PROGRAM_READS = re.compile("[A-Za-z0-9_.,+=@/-]+").fullmatch  # paths that n
 
 
 def measure_store(store: ObjectStoreForAccount, stored_bytes: int) -> MeasuredStorageArea:
-    """Return a store's limits; `stored_bytes` are the account's replicas in the store. No program is called."""
+    """Return a store's limits without calling its program; `stored_bytes` counts the account's replicas."""
     size_bytes = store.max_bytes or ENDLESS_BYTES
     free_bytes = max(0, size_bytes - stored_bytes)
     return MeasuredStorageArea(
@@ -82,7 +82,7 @@ class StoredReplica:
             )
 
     def remove(self) -> None:
-        """Remove the list first and then all objects, so that a partly removed replica is never taken for whole."""
+        """Remove the list first and then all objects, so that a partly removed replica never seems whole."""
         self.store.remove(self.dataset.name, self.dataset.sha256)
         self._act_on_items_in_parallel(
             lambda digest: self.store.remove(self.dataset.name, digest), set(self.sums.values())

@@ -215,7 +215,7 @@ class OwnerDatasets:
     def copy_replica_into_area(self, name: str, to: str, leaving: str = "") -> DatasetAndRefusedAreas:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        If area `to` has a whole replica, the act counts as done if `leaving` is given, otherwise as refused.
+        If area `to` already has a whole replica, the act counts as done with `leaving`, and as refused without it.
         """
         self._require_configured_area(to)
         self._require_below_daily_actions(name)

@@ -295,7 +295,7 @@ class OwnerReplicaManager:
     def remove_replica_in_area(
         self, dataset: Dataset, storage: str, *, is_lost: bool
     ) -> tuple[Dataset, tuple[RefusedAreaOrDataset, ...]]:
-        """Remove a replica and its record; a replica that can't be removed stays recorded."""
+        """Remove a replica and its record; if the replica can't be removed, its record stays."""
         try:
             if storage not in self._areas:
                 raise StorageAreaUnusable(NOT_CONFIGURED)

@@ -219,7 +219,7 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
 
 
 def possible_folders_of_account_in_area(area: StorageAreaForAccount) -> list[str]:
-    """Return the local paths at which the account's folder may be, without other accounts' folders."""
+    """Return the local paths at which the account's folder may be; other accounts' folders are left out."""
 
     def is_own_or_missing(path: str) -> bool:
         facts = os.lstat(path) if os.path.lexists(path) else None

@@ -72,14 +72,14 @@ def run_task_input_carrier() -> int:
 
 
 def next_tasks_after(tasks: Set[int]) -> tuple[int, ...]:
-    """Return the next tasks that are in no array yet; an array of tasks that share files may have the last task."""
+    """Return the lowest numbers of tasks above the first of `tasks` that are not in `tasks`."""
     return tuple(islice((task for task in count(min(tasks) + 1) if task not in tasks), NEXT_TASKS))
 
 
 def _carry_inputs_of_tasks(
     store: CarriedInputFolder, policy: Policy, campaign: int, cluster: str, tasks: str, at_cluster: str = ""
 ) -> dict[str, object] | None:
-    """Carry the inputs of tasks, and return the answer for the runner, or None if some inputs are not at home yet."""
+    """Carry the inputs of tasks, and return the answer for the runner; None if some inputs are not at home yet."""
     numbers = {task for task, _ in parse_attempt_ranges(tasks)}
     here = {task for task, _ in parse_attempt_ranges(at_cluster)} if at_cluster else set[int]()
     after = next_tasks_after(numbers)

@@ -63,7 +63,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def publish_answer_and_wake(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer and wake the starter of a restarted task, unless `uid` has too many unread answers."""
+        """Answer and wake the starter of a restarted task, unless user `uid` has too many unread answers."""
         count = published_file_formats.count_verdicts_and_replies(uid, self._folder)
         if count < self.policy.poller.spool_files_per_uid:
             path = published_file_formats.answer_path_for_starter(wake, uid, self._folder)
@@ -71,7 +71,7 @@ class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_verdict_file_names(self) -> None:
-        """Make the folders of answers to starters unlistable, because the file names reveal the names of FIFOs."""
+        """Make the folders of answers to starters unlistable, because their file names reveal the names of FIFOs."""
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_starter_asleep(self, transfer: Transfer) -> bool:
@@ -121,7 +121,7 @@ class UndeliveredTaskEndTracker:
         return {parse_transfer_name(transfer.name).job for transfer in watched}
 
     def take_transfers_with_checked_owner(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose owner a home job list proves or refutes."""
+        """Return the closed transfers whose owner is proved or refuted by a home job list."""
         due = [transfer for transfer in self._unproved.values() if transfer.is_unchanged_since_query(local.taken_at)]
         for transfer in due:
             del self._unproved[transfer.transfer_key]

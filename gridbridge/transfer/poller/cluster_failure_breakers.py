@@ -45,7 +45,7 @@ class ClusterFailureBreakers:
             self._publish_breakers()
 
     def count_transfer_change(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
-        """Count a remote job's success or failure; without a proved owner wait for the home job list."""
+        """Count a remote job's success or failure; if its owner is unproved, the count waits for the home job list."""
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
             return
@@ -59,7 +59,7 @@ class ClusterFailureBreakers:
             waiting[observation.home_job_number] = observation
 
     def count_proved_job_results(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count results of tasks in the home job list, and drop others; results newer than the list wait."""
+        """Count the results of tasks in the home job list, and drop other results; results newer than the list wait."""
         self._proved &= {transfer.transfer_key for transfer in transfers}
         self._proved.update(
             transfer.transfer_key

@@ -66,7 +66,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
         self._missing: list[Transfer] = []
 
     def find_missing_guards(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
-        """Check which tasks have lost their hold or start time; do nothing without an answer of home."""
+        """Check which tasks have lost their hold or start time; do nothing if the home cluster is silent."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._check_holds_and_start_times(answer.snapshot)
@@ -152,7 +152,7 @@ class ClosedTransferHomeTaskReleaser:
                     self._dispatcher.begin_act(action)
 
     def forget_guard_of_transfer(self, transfer: Transfer) -> None:
-        """Record that the task of a closed transfer may start at home or is gone."""
+        """Record that the task of a closed transfer may start at home, or is gone."""
         if self._left.pop(transfer.transfer_key, None):
             self._ledger.record_guard_removal(transfer)
 

@@ -73,7 +73,7 @@ def _published_transfer_history(history: History) -> reports.PublishedTransferHi
 def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
 ) -> reports.PublishedClusterAnswer:
-    """Return a cluster's published row: counts of the last answer, and the error of the last query."""
+    """Return a cluster's published row, with the counts of the last answer and the error of the last query."""
     return reports.PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,
@@ -207,7 +207,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
         publish_file(path, published_json.encode_published_value(task))
 
     def publish_unproved_history(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish the transfers of a task that a uid's messages report; without transfers remove the file."""
+        """Publish a task's transfers that messages of user `uid` report; remove the file if there are none."""
         path = published_file_formats.unverified_history_path(local, uid, self.folder)
         if not attempts:
             safe_files.remove_file(path)

@@ -240,7 +240,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         return is_had
 
     def limit_fenced_attempts(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
-        """Return a remote job's result, as an error if too many remote jobs of the task were fenced."""
+        """Return a remote job's result; return an error if too many remote jobs of the task were kept from running."""
         self._log_grant_unseen_by_remote_job(transfer, end)
         queue = self.policy.queues.get(transfer.queue)
         if end.claim != claim_and_guard.FENCED or queue is None:

@@ -246,7 +246,7 @@ class RemoteUsageService:
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def find_job_end(self, transfer: Transfer) -> JobEnd | None:
-        """Return a job's end by its accounting record, or None; raise ConflictingRemoteJobEnds if two differ."""
+        """Return a job's end by its accounting record; raise ConflictingRemoteJobEnds if records contradict."""
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
@@ -258,7 +258,7 @@ class RemoteUsageService:
         return end
 
     def _records_since_last_job_list(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
-        """Return a job's accounting records that are newer than the last job list with the job."""
+        """Return a job's accounting records that are newer than the last job list that shows the job."""
         name = parse_transfer_name(transfer.name)
         records = self.accounting.usage_records_of_task(
             name.cluster, name.job, name.task, remote_job_last_listed_at(transfer)
@@ -272,7 +272,7 @@ class RemoteUsageService:
         ]
 
     def store_usage_of_end_message(self, transfer: Transfer) -> None:
-        """Publish the usage in an end message for home's epilog; store it unless the accounting file will show it."""
+        """Publish the usage in an end message for home's epilog; store the usage if no accounting file will show it."""
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
         is_accounted = self.will_accounting_file_show_end(transfer)
@@ -291,7 +291,7 @@ class RemoteUsageService:
                 _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_store_usage_of_end_message(self, transfer: Transfer) -> bool:
-        """Say whether to store an end message's usage; unproved owners have an hourly limit for each uid."""
+        """Say whether an end message's usage is stored; if the owner is not proved, an hourly limit per uid holds."""
         if transfer.listed:
             return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1

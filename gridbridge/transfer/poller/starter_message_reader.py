@@ -338,7 +338,7 @@ class StarterMessageReader:
 
 
 def _key_shared_by_starter_progress_messages(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
-    """Return the key shared by a starter's progress messages, of which only the last is applied."""
+    """Return the key that a starter's progress messages share; only the last message with a key is applied."""
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)

@@ -77,7 +77,7 @@ class TransferService(PollerComponents):
         return bool(self.ledger.remote_clusters() & (self.policy.clusters.keys() - self.resources.observers.keys()))
 
     def watched_job_ids(self) -> frozenset[int]:
-        """Return the ids of the local and remote jobs that the job lists must include."""
+        """Return the ids of the local and remote jobs that the next job lists must show."""
         remote = {transfer.remote_id for transfer in (*self.ledger.open_transfers(), *self.ledger.ended.values())}
         local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.open_transfers()}
         watchers = (self.unheard_ends, self.home_task_releaser, self.moves)

@@ -46,7 +46,7 @@ def note_local_job_resumed(task: LocalTask) -> None:
 
 
 def terminate_local_job(task: LocalTask) -> None:
-    """End the local job, unless it only reached its time limit at home while its remote job continues."""
+    """End the local job, unless only its time limit at home has passed and its remote job continues."""
     doubt = ""
     try:
         task.open_notes_folder()
@@ -114,12 +114,12 @@ class StarterProcess:
             self.pid = 0
 
     def kill_starter_after(self, patience_s: float) -> None:
-        """Kill the starter's process group, unless the starter ends by itself within `patience_s`."""
+        """Kill the starter's process group after `patience_s`, unless the starter has ended by itself."""
         if self.pid and not self._does_starter_end_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
     def kill_step_after(self, patience_s: float) -> None:
-        """Kill the starter's running step, unless the starter ends by itself within `patience_s`."""
+        """Kill the starter's running step after `patience_s`, unless the starter has ended by itself."""
         if not self.pid or self._does_starter_end_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

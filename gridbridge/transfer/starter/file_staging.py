@@ -229,7 +229,7 @@ def _device_and_inode(path: str) -> tuple[int, int]:
 
 
 def _append_standard_stream_once(fetched: str, path: str) -> None:
-    """Append a standard stream to the owner's file, to which other programs may write, too.
+    """Append a standard stream to the owner's file; other programs may also write to the file.
 
     A repeated step continues after its own bytes, but a pipe, device or unreadable file gets all bytes again.
     """
@@ -259,7 +259,7 @@ def _lock_output_file(descriptor: int) -> None:
 
 
 def _count_stream_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Count the bytes of a stream that the file has after its first `begun` bytes; 0 if these bytes differ."""
+    """Count the bytes of a stream that follow the file's first `begun` bytes; 0 if the file has other bytes there."""
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0

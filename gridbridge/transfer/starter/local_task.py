@@ -87,7 +87,7 @@ class LocalTask:
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether the task had a starter before; its history shows this even after qmod -cj unset RESTARTED."""
+        """Say whether the task had a starter before; its history tells this even after qmod -cj unset RESTARTED."""
         unproved = published_file_formats.unverified_history_path(self.local_task_id, os.getuid(), self.published)
         proved = published_file_formats.verified_job_history_path(self.local_task_id, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)

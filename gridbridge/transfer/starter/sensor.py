@@ -100,8 +100,8 @@ class HostLoadSensor:
     def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller gave no sign of life for long, by the monotonic clock.
 
-        A sign of life with a future time announces a silence. A pause of the sensor itself counts as at most half of
-        the limit, because the host may have been frozen.
+        If a sign of life has a future time, the poller has announced a silence. A pause of the sensor itself counts as
+        at most half of the limit, because the host may have been frozen.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now

@@ -131,7 +131,7 @@ class DueStarterStep(StarterStepContext):
         return self.finish_transfer(verdict, has_run=not verdict.claim)
 
     def recall_task(self, request: TransferMessage) -> str:
-        """Bring the task home if its remote job has not started."""
+        """Bring the task home, unless its remote job has started."""
         from gridbridge.transfer.starter import task_return_home
 
         if (system := load_job_recaller(self.away)) is None:

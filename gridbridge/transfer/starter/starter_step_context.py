@@ -72,7 +72,7 @@ LIBRARY_NOT_LOADED = b"error while loading shared libraries"  # the dynamic link
 
 
 def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> str:
-    """End a job without a remote cluster, or with too low resource limits; otherwise retry the step."""
+    """End a job that has no remote cluster or too low resource limits; otherwise retry the step."""
     log_step_error(error)
     if isinstance(error, errors.UnconfiguredTransferQueue):
         return end_job_without_route(task, error)

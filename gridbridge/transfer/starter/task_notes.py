@@ -94,7 +94,7 @@ def desired_state_in_note(name: str) -> str:
 
 
 def is_intent_note_older(name: str, order: NoteSortKey) -> bool:
-    """Say whether a method's note is more than 1 s older than `order`; true for an empty name."""
+    """Say whether a method's note is more than 1 s older than `order`; true if no note is named."""
     return not name or _intent_note_sort_key(name)[0] + TICKS < order[0]
 
 

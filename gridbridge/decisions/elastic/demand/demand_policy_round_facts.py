@@ -83,8 +83,8 @@ def _rank_nodes_for_removal(
 ) -> tuple[str, ...]:
     """Return the balancer's nodes in the order in which they are removed.
 
-    Silent nodes and nodes in error come first; then the highest price, the soonest end of the paid time, and the
-    pool with the fewest busy nodes.
+    Silent nodes and nodes in error come first. Among others, the order is by highest price, by soonest end of the paid
+    time, and by fewest busy nodes in the pool.
     """
     is_busy = free_capacity.has_running_or_reserved_slots
     busy = Counter(node.pool for node in situation.nodes if is_busy(by_node.get(node.name, [])))

@@ -133,7 +133,7 @@ def has_running_or_reserved_slots(instances: Iterable[CellQueueInstance]) -> boo
 
 
 def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
-    """Return the free capacity of open hosts: busy hosts, then idle hosts, then idle nodes in the order of `keep`."""
+    """Return the free capacity of open hosts: busy hosts, idle hosts, and last idle nodes in the order of `keep`."""
     own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
     for name, instances in cell.queues_by_host.items():

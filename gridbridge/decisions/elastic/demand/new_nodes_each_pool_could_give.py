@@ -134,7 +134,7 @@ def _capacity_of_new_node_of_pool(
 def offer_standby_hosts(
     rooms: Mapping[str, task_packing.FreeHostCapacity], situation: BalanceSituation
 ) -> tuple[AddableNodesOfPoolOrStandbyHosts, ...]:
-    """Return the site's own powered-off hosts, at no price, grouped by equal capacity."""
+    """Return the site's own powered-off hosts as offers without a price, grouped by equal capacity."""
     asleep = ((rooms[name].without_closed_queues(), (name,)) for name in situation.standby or () if name in rooms)
     alike = task_packing.merge_hosts_of_equal_capacity((room, names) for room, names in asleep if room.parts)
     return tuple(

@@ -99,7 +99,7 @@ def plan_nodes_for_tasks_without_room(need: DemandTaskRequirement, tasks: int, p
 
 
 def _idle_slot_share(need: DemandTaskRequirement, tasks: int, offer: AddableNodesOfPoolOrStandbyHosts) -> float:
-    """Return the share (0 to 1) of slots that stay unused if the tasks run on new nodes of the pool."""
+    """Return the share (0 to 1) of the new nodes' slots that stay unused if the tasks run on new nodes of the pool."""
     pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
         return 1.0
@@ -129,7 +129,7 @@ def refuse_task_that_needs_too_many_nodes(
 def _pools_whose_new_nodes_fit_task(
     need: DemandTaskRequirement, progress: ChosenNewNodes
 ) -> Iterator[AddableNodesOfPoolOrStandbyHosts]:
-    """Yield the pools whose new nodes could run a task, or would be in no queue."""
+    """Yield the pools whose new nodes could run a task, and pools whose new nodes are in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _does_any_task_part_fit_host(need, offer.room)):

@@ -89,7 +89,7 @@ HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 
 def count_task_pieces_fitting_host(need: DemandTaskRequirement, room: FreeHostCapacity) -> int:
-    """Return how many pieces of a parallel task fit on a host; a serial task is one piece."""
+    """Return how many pieces of a parallel task fit on a host; a serial task has one piece."""
     if need.slots > room.free_slots_in_largest_queue or (need.is_on_all and room.is_new):
         return 0
     if need.is_exclusive and (room.is_used or not room.is_empty):

@@ -72,7 +72,7 @@ class CellWideFreeResources:
     def take_licences_and_slots(
         self, need: DemandTaskRequirement, tasks: int
     ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
-        """Take licences and environment slots for tasks; return how many fit, and a refusal for the others."""
+        """Take licences and environments' slots for tasks; return how many get both, and a refusal of the rest."""
         demanded = dict(need.usual) | dict(need.amounts)
         licences = {
             name: amount_each * need.pieces
@@ -111,7 +111,7 @@ class CellWideFreeResources:
 def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
 ) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...]]:
-    """Return tasks that may get nodes, and refusals of others; skip groups whose first job is in `stuck`."""
+    """Return tasks that may get nodes, and why other tasks get none; skip groups whose first job is in `stuck`."""
     pending, refused = list[StartableTasksOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
     limits = CellWideFreeResources(situation)
     for row in situation.cell.waiting:
@@ -311,8 +311,8 @@ def tasks_no_transfer_queue_starts_sooner(
 ) -> tuple[list[tuple[StartableTasksOfEqualRequests, int]], tuple[str, float]]:
     """Return the tasks that no transfer queue starts before a new node would boot.
 
-    Also return the queue that starts the last of the other tasks, and the queue's delay in seconds. A queue is ignored
-    for tasks that could have had a node for longer than the queue's delay.
+    Also return the queue that starts the last of the other tasks, and the queue's delay in seconds. If a task could
+    have had a node for longer than a queue's delay, the queue is ignored for the task.
     """
     unserved, last = list[tuple[StartableTasksOfEqualRequests, int]](), ("", 0.0)
     free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
