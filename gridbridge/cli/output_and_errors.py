@@ -28,7 +28,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 def print_line(text: str = "") -> None:
     """Print one line; raise StandardOutputReaderGone or StandardOutputUnwritable."""
-    if sys.stdout is None:  # the shell has closed it (>&-)
+    if sys.stdout is None:  # the shell has closed standard output (>&-)
         raise StandardOutputUnwritable("standard output: closed")
     try:
         sys.stdout.write(f"{text}\n")

@@ -25,14 +25,14 @@ BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # line between two outputs, and line 
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # sh and csh can run this command
 ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
 UNSTARTED = 57  # a task without script ends by this signal, because an exit status would look like the script's
-TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # sh and csh can run it
+TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # for sh and csh
 WALLTIME = "h_rt"  # resource of Grid Engine that becomes OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # values that mean no time limit, in upper or lower case
 NODES = "nodes"  # oarsub's name of level network_address
 LEVEL = "/"  # first character of a level in oarsub's option -l
 ENDED = "--notify=exec:.gridbridge/ended"  # far.sh replaces this path by a program of the job
 SUSPEND, RESUME = "TSTP", "CONT"  # names of signals that keeper.pl handles
-SIGNAL_NUMBERS = {SUSPEND: "20", RESUME: "18"}  # on Linux (signal(7))
+SIGNAL_NUMBERS = {SUSPEND: "20", RESUME: "18"}  # numbers in Linux (signal(7))
 END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
 LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # SQL condition for live jobs that replace an ended job

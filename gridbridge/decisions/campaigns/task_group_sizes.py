@@ -8,9 +8,9 @@ from gridbridge.model.campaigns.campaign import ALONE, Campaign, CampaignCluster
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 
-REQUESTED_JOB_S = 900.0  # CiGri groups to 900 s
+REQUESTED_JOB_S = 900.0  # in CiGri, the tasks of a group take 900 s together
 JOB_PER_SHORT_TASK = 10  # without a key in the JDL, a job of several tasks lasts this many times `group_below_s`
-UNMEASURED_TASKS = 50  # as many tasks as CiGri groups while no task has ended
+UNMEASURED_TASKS = 50  # number of tasks in a job before the first task has ended, as in CiGri
 MOST_TASKS = 1000  # largest number of tasks in a job
 PART_OF_WALLTIME = 4  # tasks begin in this part of the walltime, so that each task may use most of it
 LEAST_MEAN_S = 0.1  # smallest mean run time, because run times are whole seconds
