@@ -44,25 +44,25 @@ class NodeActRunner:
     fill_first: bool = False
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
-    def carry_out_node_act(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def carry_out_node_act(self, due_act: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Carry out a due act and return the changed node; raise GridbridgeError if a round must retry."""
-        if due.act is None:
-            return due.node
-        if due.act in POWER_ACTS:
-            return POWER_ACTS[due.act](self, due)
-        return NODE_ACTS[due.act](self, due.node)
+        if due_act.act is None:
+            return due_act.node
+        if due_act.act in POWER_ACTS:
+            return POWER_ACTS[due_act.act](self, due_act)
+        return NODE_ACTS[due_act.act](self, due_act.node)
 
     def destroy_machine(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
         """Destroy the machine of a stopped master, which is no node; raise GridbridgeError if a round must retry."""
         self.providers[pool].destroy_machine(machine)
 
-    def _power_off_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _power_off_host(self, due_act: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Close a host; switch the host off if it is still idle, otherwise open it again or wait for a later round.
 
         The standby tag is set before the power-off, because a host that is off and has no tag is never woken. After a
         failed power-off the host counts as off; a later round opens a host that is still on.
         """
-        node = due.node
+        node = due_act.node
         if node.is_kept:
             return self._enable_queues_of_node(node)
         self.membership.close_host_to_new_tasks(node.name)
@@ -71,8 +71,8 @@ class NodeActRunner:
             return node if self._must_host_wait_for_tasks(node, idleness) else self._enable_queues_of_node(node)
         if not self.membership.preempt_best_effort_tasks(node.name):
             return node
-        if due.tag:
-            self.tag(node.name, due.tag, True)
+        if due_act.tag:
+            self.tag(node.name, due_act.tag, True)
         self.membership.prepare_power_off(node.name)
         try:
             self._power_control_of_node(node).power_off_host(_provider_machine_of_node(node))
@@ -90,30 +90,30 @@ class NodeActRunner:
             return node.cause in PATIENT
         return idleness.is_listed and idleness.is_closed and self.membership.reschedule_host_tasks(node.name)
 
-    def _power_on_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _power_on_host(self, due_act: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch a host on; later rounds check whether the host is on, and may repeat the request."""
-        self._power_control_of_node(due.node).power_on_host(_provider_machine_of_node(due.node))
-        return due.node
+        self._power_control_of_node(due_act.node).power_on_host(_provider_machine_of_node(due_act.node))
+        return due_act.node
 
-    def _enable_queues_of_powered_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _enable_queues_of_powered_host(self, due_act: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Enable a host's queues; remove the standby tag only if a squeeze wrote the tag."""
-        self.tag(due.node.name, STANDBY_AUTO, False)
-        works = self._enable_queues_of_node(due.node)
+        self.tag(due_act.node.name, STANDBY_AUTO, False)
+        works = self._enable_queues_of_node(due_act.node)
         return replace(works, up_since=works.up_since or self.now())
 
-    def _power_off_unreachable_host(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
+    def _power_off_unreachable_host(self, due_act: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
         """Switch off a host that failed to boot or to go off; the host keeps its tags.
 
         The host counts as up until a provider reports it off. Raises SilentHostMayRunTasks while the cell lists a task
         on the host.
         """
-        idleness = self.membership.check_host_before_removal(due.node.name)
+        idleness = self.membership.check_host_before_removal(due_act.node.name)
         if idleness.is_listed and not idleness.is_idle:
-            raise errors.SilentHostMayRunTasks(due.node.name)
-        if due.before is not None and due.before.state is elastic_nodes.ElasticNodeState.STANDBY:
-            _log.warning("event=still_on node=%s", due.node.name)
-        self._power_control_of_node(due.node).power_off_host(_provider_machine_of_node(due.node))
-        node = due.node.with_state(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due.node.cause)
+            raise errors.SilentHostMayRunTasks(due_act.node.name)
+        if due_act.before is not None and due_act.before.state is elastic_nodes.ElasticNodeState.STANDBY:
+            _log.warning("event=still_on node=%s", due_act.node.name)
+        self._power_control_of_node(due_act.node).power_off_host(_provider_machine_of_node(due_act.node))
+        node = due_act.node.with_state(elastic_nodes.ElasticNodeState.STANDBY, self.now(), due_act.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
     def _create_machine(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:

@@ -140,9 +140,9 @@ def environment_of_person(name: str, home: str) -> dict[str, str]:
     return {"HOME": home, "USER": name, "LOGNAME": name, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
-def require_owned_remote_job(job: str, found: tuple[str, str], expected: tuple[str, str]) -> bool:
+def require_owned_remote_job(job: str, owner_and_account: tuple[str, str], expected: tuple[str, str]) -> bool:
     """Say whether a job was found; raise RemoteJobNotOurs if the job has another owner or account (qsub -A)."""
-    if found[0] and found != expected:
-        (owner, account), (theirs, name) = found, expected
+    if owner_and_account[0] and owner_and_account != expected:
+        (owner, account), (theirs, name) = owner_and_account, expected
         raise RemoteJobNotOurs(f"job {job} of {owner} has account {account!r}; expected account {name} of {theirs}")
-    return bool(found[0])
+    return bool(owner_and_account[0])

@@ -16,13 +16,15 @@ class AsRootRequestRefusal(GridbridgeError):
     """Raised for a request that gridbridge-as-root refuses to every caller."""
 
 
-def hosts_block_with_name(host: str, address: str, leads: set[str], others: list[str], block: list[str]) -> list[str]:
+def hosts_block_with_name(
+    host: str, address: str, leads: set[str], other_lines: list[str], block: list[str]
+) -> list[str]:
     """Return the lines of gridbridge's block with a name added.
 
     Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if a name outside the block
     already has another address, and so belongs to another machine.
     """
-    for line in others:
+    for line in other_lines:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
             raise AsRootRequestRefusal(f"{HOSTS} has {line[:80]!r} outside gridbridge's block: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in block):

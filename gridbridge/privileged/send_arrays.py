@@ -89,38 +89,38 @@ class CampaignArraySender:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _record_array_intent(self, sent: ArraySendProgress) -> None:
-        number, ledger, order = sent.array.array, self._ledger, self._order
-        sent.job = ledger.job_id_of_array(number)
-        if not (sent.job or order.is_of_copies):
-            require_earlier_attempts_ended(order, ledger, sent.place)
-        if not sent.job:
+    def _record_array_intent(self, progress: ArraySendProgress) -> None:
+        number, ledger, order = progress.array.array, self._ledger, self._order
+        progress.job = ledger.job_id_of_array(number)
+        if not (progress.job or order.is_of_copies):
+            require_earlier_attempts_ended(order, ledger, progress.place)
+        if not progress.job:
             as_user_refusals_and_user_switch.require_existing_account(ledger.uid)
-        ledger.record_array(number, order.cluster, order.tasks[sent.place], order.is_of_copies, order.settings)
-        sent.is_new = not (sent.job or ledger.may_be_submitted_twice(number))
+        ledger.record_array(number, order.cluster, order.tasks[progress.place], order.is_of_copies, order.settings)
+        progress.is_new = not (progress.job or ledger.may_be_submitted_twice(number))
 
-    def _submit_or_adopt_array(self, sent: ArraySendProgress) -> None:
+    def _submit_or_adopt_array(self, progress: ArraySendProgress) -> None:
         """Submit an array on hold, or adopt the job that an earlier call submitted."""
-        if sent.job:
+        if progress.job:
             return
-        job = self._worker.send_request_to_owner_process(SUBMIT, str(sent.place), str(int(sent.is_new)))
+        job = self._worker.send_request_to_owner_process(SUBMIT, str(progress.place), str(int(progress.is_new)))
         if not is_short_ascii_number(job):
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
-        sent.job = job
+        progress.job = job
 
-    def _record_job_ids(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
+    def _record_job_ids(self, begun_arrays: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
         """Record new job ids, and withdraw the intents of arrays that were not submitted."""
-        for sent in begun:
+        for sent in begun_arrays:
             if sent.job and not self._ledger.job_id_of_array(sent.array.array):
                 self._ledger.record_job_id_of_array(sent.array.array, sent.job)
         for sent in unbegun:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw_array(sent.array.array)
 
-    def release_submitted_arrays(self, sent: list[ArraySendProgress]) -> None:
+    def release_submitted_arrays(self, sent_arrays: list[ArraySendProgress]) -> None:
         """Release the submitted arrays; a single call releases all new arrays."""
         self._ledger.require_lead()
-        ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
+        ready = [sent_array for sent_array in sent_arrays if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:
             self._ask_and_record_error(new, RELEASE, *(sent_array.job for sent_array in new))
@@ -128,11 +128,11 @@ class CampaignArraySender:
             repeated = int(self._ledger.may_be_submitted_twice(sent_array.array.array))
             self._ask_and_record_error([sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated))
 
-    def _ask_and_record_error(self, sent: list[ArraySendProgress], *words: str) -> None:
+    def _ask_and_record_error(self, sent_arrays: list[ArraySendProgress], *words: str) -> None:
         try:
             self._worker.send_request_to_owner_process(*words)
         except (GridbridgeError, OSError) as error:
-            for sent_array in sent:
+            for sent_array in sent_arrays:
                 sent_array.error = error
 
     def _owner_request_handler(self, person: str) -> Answers:

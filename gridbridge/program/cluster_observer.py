@@ -132,14 +132,14 @@ class ClusterObserver:
         """Stop querying the cluster after the present query."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _query_cluster(self, job_ids: frozenset[int], sent: CampaignJobsSentBeforeListing) -> ClusterQueryResult:
-        answer = self._query_cluster_snapshot(job_ids | sent.jobs, sent.jobs)
+    def _query_cluster(self, job_ids: frozenset[int], sent_jobs: CampaignJobsSentBeforeListing) -> ClusterQueryResult:
+        answer = self._query_cluster_snapshot(job_ids | sent_jobs.jobs, sent_jobs.jobs)
         snapshot = answer.snapshot
-        if sent.is_watched:
+        if sent_jobs.is_watched:
             location = identify_cluster_query(self._where, self._transfer_queues)
-            shared = query_result_to_share(snapshot, sent, location, self._clock.now(), trouble=answer.trouble)
+            shared = query_result_to_share(snapshot, sent_jobs, location, self._clock.now(), trouble=answer.trouble)
             answer = replace(answer, shared=shared)
-        others = sent.jobs - job_ids
+        others = sent_jobs.jobs - job_ids
         if snapshot and others & snapshot.jobs.keys():
             jobs = {number: rows for number, rows in snapshot.jobs.items() if number not in others}
             answer = replace(answer, snapshot=replace(snapshot, jobs=jobs))
@@ -220,7 +220,7 @@ class ClusterSnapshotSharing:
 
 def query_result_to_share(
     snapshot: ClusterSnapshot | None,
-    sent: CampaignJobsSentBeforeListing,
+    sent_jobs: CampaignJobsSentBeforeListing,
     location: str,
     now: datetime,
     *,
@@ -232,9 +232,9 @@ def query_result_to_share(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
         every_s=every_s,
-        covers=sent.released,
+        covers=sent_jobs.released,
         trouble=trouble,
-        content=cluster_query_tables.encode_cluster_snapshot(snapshot, sent.jobs) if snapshot else b"",
+        content=cluster_query_tables.encode_cluster_snapshot(snapshot, sent_jobs.jobs) if snapshot else b"",
     )
 
 

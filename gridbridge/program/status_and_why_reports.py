@@ -107,16 +107,16 @@ def explain_transfers_of_local_job(
 
 
 def _warning_about_whole_site(
-    shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str, campaigns: str
+    published_files: PublishedFilesSnapshot, now: datetime, folder: str, path: str, campaigns: str
 ) -> str:
-    parts = [transfer_status_explanation.poller_silence_alarm(shown, now)]
+    parts = [transfer_status_explanation.poller_silence_alarm(published_files, now)]
     if parts[0]:
         room = local_host_facts.free_bytes_and_files_of_folder(folder)
         parts += [service_fault_findings.full_folder_reason(folder, room), _refused_configuration_reason(path)]
     else:
         parts.append(
-            transfer_status_explanation.full_folder_warning(shown)
-            or transfer_status_explanation.refused_configuration_warning(shown)
+            transfer_status_explanation.full_folder_warning(published_files)
+            or transfer_status_explanation.refused_configuration_warning(published_files)
         )
     parts.append(service_fault_findings.first_full_folder_reason(free_space_of_campaign_filesystem(campaigns)))
     return "; ".join(filter(None, parts))
@@ -164,20 +164,24 @@ def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting,
 
 
 def _history_with_newest_state(
-    history: PublishedTransferHistory, shown: PublishedFilesSnapshot
+    history: PublishedTransferHistory, published_files: PublishedFilesSnapshot
 ) -> PublishedTransferHistory:
     """Return a history with the newest state of its transfer, because a stored history changes only at new events."""
     transfer = history.transfer
     key = transfer.transfer, transfer.owner
-    same = (listed for listed in shown.transfers if (listed.transfer, listed.owner) == key and not transfer.closed_at)
+    same = (
+        listed
+        for listed in published_files.transfers
+        if (listed.transfer, listed.owner) == key and not transfer.closed_at
+    )
     return replace(history, transfer=next(same, transfer))
 
 
-def _job_without_transfers_sentence(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
+def _job_without_transfers_sentence(job: str, published_files: PublishedFilesSnapshot, now: datetime) -> str:
+    keep = f" in the last {published_files.service.keep_closed_h:g} h" if published_files.service else ""
     sentence = f"job {job}: no transfer{keep}"
-    routes = shown.service.routes if shown.service else ()
-    judged = (transfer_status_explanation.report_transfer_queue_status(route, shown, now) for route in routes)
+    routes = published_files.service.routes if published_files.service else ()
+    judged = (transfer_status_explanation.report_transfer_queue_status(route, published_files, now) for route in routes)
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"qstat -j {job} shows a waiting job, qacct -j {job} an ended job"
     return "; ".join((f"{sentence} ({asks})", *closed))

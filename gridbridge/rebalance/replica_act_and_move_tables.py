@@ -72,8 +72,8 @@ class MoveAndVerificationTimeRows:
     def recent_move_times(self) -> RecentRebalanceMoveTimes:
         return RecentRebalanceMoveTimes(hosts=self._note_times_by_name(HOST), jobs=self._note_times_by_name(JOB))
 
-    def record_tasks_marked_for_move(self, moved: Iterable[Place], at: datetime) -> None:
-        self.record_note_times(MOVED, (".".join(map(str, task)) for task in moved), at)
+    def record_tasks_marked_for_move(self, marked_tasks: Iterable[Place], at: datetime) -> None:
+        self.record_note_times(MOVED, (".".join(map(str, task)) for task in marked_tasks), at)
 
     def marked_campaign_tasks(self) -> dict[Place, datetime]:
         """Return when each campaign task got its deletion mark for a move."""

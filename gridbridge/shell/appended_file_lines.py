@@ -42,7 +42,7 @@ def _read_next_appended_lines(path: str, position: AccountingFilePosition, now: 
     old = next((name for name in _find_rotated_files(path) if _does_path_contain_position(name, position)), "")
     if not old:
         why = f"{path}: the file was cut short or replaced, and no rotated file has the lines after the last reading"
-        return _read_lines_at_position(path, AccountingFilePosition(), most, lost=why)
+        return _read_lines_at_position(path, AccountingFilePosition(), most, loss_message=why)
     step = _read_lines_at_position(old, position, most)
     if step.lines or step.is_more:
         return AppendedLines(lines=step.lines, place=step.place, is_more=True)
@@ -82,7 +82,9 @@ def _does_file_contain_position(end: int, position: AccountingFilePosition) -> b
     return status.st_size >= position.offset and _digest_of_bytes_before_offset(end, position.offset) == position.tail
 
 
-def _read_lines_at_position(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> AppendedLines:
+def _read_lines_at_position(
+    path: str, position: AccountingFilePosition, most: int, loss_message: str = ""
+) -> AppendedLines:
     with open(path, "rb", buffering=0) as file:
         end = file.fileno()
         data = os.pread(end, most, position.offset)
@@ -92,7 +94,7 @@ def _read_lines_at_position(path: str, position: AccountingFilePosition, most: i
         status = os.fstat(end)
         tail = _digest_of_bytes_before_offset(end, offset) if offset else ""
     position = AccountingFilePosition(device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail)
-    return AppendedLines(lines=lines, place=position, is_more=is_more, lost=lost)
+    return AppendedLines(lines=lines, place=position, is_more=is_more, lost=loss_message)
 
 
 def _digest_of_bytes_before_offset(end: int, offset: int) -> str:

@@ -26,9 +26,9 @@ class TimesShiftedWithClock(dict[K, V]):
 
     __slots__ = ("__weakref__", "moved")
 
-    def __init__(self, moved: Callable[[V, timedelta], V]) -> None:
+    def __init__(self, shift_value: Callable[[V, timedelta], V]) -> None:
         super().__init__()
-        self.moved = moved
+        self.moved = shift_value
 
 
 class Clock:
@@ -67,9 +67,9 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def make_clock_shifted_dictionary(self, moved: Callable[[V, timedelta], V]) -> TimesShiftedWithClock[Any, V]:
-        """Return an empty dictionary of recorded times; `moved` shifts a value after a clock step."""
-        values = TimesShiftedWithClock[Any, V](moved)
+    def make_clock_shifted_dictionary(self, shift_value: Callable[[V, timedelta], V]) -> TimesShiftedWithClock[Any, V]:
+        """Return an empty dictionary of recorded times; `shift_value` shifts a value after a clock step."""
+        values = TimesShiftedWithClock[Any, V](shift_value)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values

@@ -203,9 +203,9 @@ def open_output_pipes() -> tuple[list[int], list[int]]:
     return [out_read, err_read], [out_write, err_write]
 
 
-def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
-    """Start a program in its own session, with `theirs` as its standard streams; return its pid."""
-    actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
+def spawn_program(argv: tuple[str, ...], env: dict[str, str], child_streams: list[int]) -> int:
+    """Start a program in its own session, with `child_streams` as its standard streams; return its pid."""
+    actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(child_streams)]
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,))
 
 

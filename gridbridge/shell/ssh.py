@@ -155,15 +155,15 @@ def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], t
     return f"{len(whole)}\n".encode() + whole
 
 
-def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
+def decode_ssh_answer(token: str, argv: tuple[str, ...], ended_program: CompletedProgram) -> CompletedProgram | None:
     """Return the program's result; None for an incomplete answer.
 
     Raises CommandFailed with status 127 if the program did not start.
     """
     mark = token.encode()
-    if (ended.stdout.count(mark), ended.stderr.count(mark)) != TOKENS:
+    if (ended_program.stdout.count(mark), ended_program.stderr.count(mark)) != TOKENS:
         return None
-    stdout, stderr = (text.split(mark) for text in (ended.stdout, ended.stderr))
+    stdout, stderr = (text.split(mark) for text in (ended_program.stdout, ended_program.stderr))
     status = int(stdout[2])
     if status in NOT_STARTED:
         raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
@@ -203,26 +203,32 @@ def _run_ssh_client(login: SshLogin, timeout_s: float, source: int, most_bytes: 
         return CompletedProgram(argv, -program_runs.SIGKILL, b"", b"")
 
 
-def _raise_ssh_failure(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
-    last = _last_line_of_failed_ssh(token, ended)
+def _raise_ssh_failure(
+    login: SshLogin, token: str, ended_program: CompletedProgram, is_unread: bool
+) -> CompletedProgram:
+    last = _last_line_of_failed_ssh(token, ended_program)
     if is_unread:
-        advice = ssh_failure_advice(login, ended.stderr)
+        advice = ssh_failure_advice(login, ended_program.stderr)
         why = advice or f"can't reach {login.host}: {last}"
         kind = (
-            SshLoginRefused if are_ssh_keys_refused(ended.stderr) else SshAccessRejected if advice else HostNotReached
+            SshLoginRefused
+            if are_ssh_keys_refused(ended_program.stderr)
+            else SshAccessRejected
+            if advice
+            else HostNotReached
         )
-        raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
+        raise kind(ended_program.argv, ended_program.status, b"", why.encode(), host=login.host, transient=True)
     why = f"no complete answer from {login.host}, and the command may have run: {last}"
-    raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
+    raise CommandFailed(ended_program.argv, None, b"", why.encode(), host=login.host, transient=True)
 
 
-def _last_line_of_failed_ssh(token: str, ended: CompletedProgram) -> str:
-    before = ended.stdout.partition(token.encode())[0]
-    for output in (ended.stderr, before):
+def _last_line_of_failed_ssh(token: str, ended_program: CompletedProgram) -> str:
+    before = ended_program.stdout.partition(token.encode())[0]
+    for output in (ended_program.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
             return lines[-1]
-    killed = ended.status == -program_runs.SIGKILL
-    return "no answer in time" if killed else f"the remote shell ended with status {ended.status}"
+    killed = ended_program.status == -program_runs.SIGKILL
+    return "no answer in time" if killed else f"the remote shell ended with status {ended_program.status}"
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:

@@ -61,15 +61,15 @@ OTHER = "other"  # label of every cluster and queue that gridbridge.toml lacks
 SENDING, UNLISTED = "sending", "unlisted"  # states of a remote job that the remote cluster does not list
 
 
-def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[Metric]:
-    yield from _service_metric_families(shown)
+def transfer_metric_families(published_files: PublishedFilesSnapshot, now: datetime) -> Iterator[Metric]:
+    yield from _service_metric_families(published_files)
     report_cluster = transfer_status_explanation.report_cluster_reachability
     report_queue = transfer_status_explanation.report_transfer_queue_status
     failing = "Consecutive jobs that failed fast at a cluster"
     answered, could_start = "When a cluster last answered", "All users' waiting tasks that could start at a cluster"
     yield from _metrics_of_rows(
         "cluster",
-        (((cluster.cluster,), report_cluster(cluster, now)) for cluster in shown.clusters.values()),
+        (((cluster.cluster,), report_cluster(cluster, now)) for cluster in published_files.clusters.values()),
         ("cluster_up", "Whether a cluster answered the last query", lambda report: report.answers),
         ("cluster_answered_timestamp_seconds", answered, lambda report: _epoch_seconds_or_none(report.taken_at)),
         ("cluster_waiting_tasks", could_start, lambda report: report.waiting),
@@ -77,18 +77,18 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     )
     yield from _metrics_of_rows(
         "cluster",
-        (((name,), name) for name in shown.clusters),
-        ("cluster_drained", "Whether a cluster is drained", lambda name: name in shown.drained),
+        (((name,), name) for name in published_files.clusters),
+        ("cluster_drained", "Whether a cluster is drained", lambda name: name in published_files.drained),
         (
             "cluster_failing_jobs",
             failing,
-            lambda name: len(shown.breakers[name].failed) if name in shown.breakers else 0,
+            lambda name: len(published_files.breakers[name].failed) if name in published_files.breakers else 0,
         ),
     )
-    routes = shown.service.routes if shown.service else ()
+    routes = published_files.service.routes if published_files.service else ()
     yield from _metrics_of_rows(
         "queue cluster",
-        (((route.queue, route.cluster), report_queue(route, shown, now)) for route in routes),
+        (((route.queue, route.cluster), report_queue(route, published_files, now)) for route in routes),
         ("queue_open", "Whether a transfer queue takes jobs", lambda report: report.is_open),
         ("queue_used_slots", "Slots of a transfer queue that are in use", lambda report: report.used),
         ("queue_slots", "Slots of a transfer queue", lambda report: report.total),
@@ -96,11 +96,11 @@ def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     limits = (((route.queue, route.cluster), route.pending_limit) for route in routes)
     closing = "Number of waiting remote tasks at which a transfer queue closes"
     yield metric_family("queue_pending_limit_tasks", closing, "queue cluster", limits)
-    yield from _open_transfer_metric_families(shown)
+    yield from _open_transfer_metric_families(published_files)
 
 
-def _service_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
-    service, load = shown.service, shown.load
+def _service_metric_families(published_files: PublishedFilesSnapshot) -> Iterator[Metric]:
+    service, load = published_files.service, published_files.load
     labels = [((service.cluster, service.version), 1)] if service else []
     yield metric_family("service_info", "Home cluster and version of the service", "cluster version", labels)
     refused = bool(service and service.configuration and service.configuration.refused)
@@ -119,12 +119,14 @@ def _service_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
         yield metric_family(name, means, "", [((), value)])
 
 
-def _open_transfer_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
-    labelled = [(_queue_and_cluster_labels(transfer, shown), transfer) for transfer in shown.transfers]
+def _open_transfer_metric_families(published_files: PublishedFilesSnapshot) -> Iterator[Metric]:
+    labelled = [
+        (_queue_and_cluster_labels(transfer, published_files), transfer) for transfer in published_files.transfers
+    ]
     states = (((*target, _transfer_state_label(transfer)), 1) for target, transfer in labelled)
     yield metric_family("transfers", "Open transfers by the state of their remote jobs", "queue cluster state", states)
     unlisted = "Open transfers with a remote job that the remote cluster does not list"
-    missing = [((name,), 0) for name in shown.clusters]
+    missing = [((name,), 0) for name in published_files.clusters]
     missing += [((target[1],), 1) for target, transfer in labelled if transfer.missing_since]
     yield metric_family("transfers_missing", unlisted, "cluster", missing)
     since = dict[Labels, float]()
@@ -136,10 +138,10 @@ def _open_transfer_metric_families(shown: PublishedFilesSnapshot) -> Iterator[Me
     yield metric_family("transfers_waiting_since_timestamp_seconds", longest, "queue cluster", since.items())
 
 
-def _queue_and_cluster_labels(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
-    routes = shown.service.routes if shown.service else ()
+def _queue_and_cluster_labels(transfer: PublishedTransfer, published_files: PublishedFilesSnapshot) -> tuple[str, str]:
+    routes = published_files.service.routes if published_files.service else ()
     queue = transfer.queue if transfer.queue in {route.queue for route in routes} else OTHER
-    clusters = {*shown.clusters, *(route.cluster for route in routes)}
+    clusters = {*published_files.clusters, *(route.cluster for route in routes)}
     return queue, transfer.remote if transfer.remote in clusters else OTHER
 
 
@@ -163,8 +165,8 @@ def rebalance_metric_families(
     )
 
 
-def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]:
-    counted, where = shown.statistics, shown.cluster
+def elastic_metric_families(published_figures: PublishedBalancerFigures) -> Iterator[Metric]:
+    counted, where = published_figures.statistics, published_figures.cluster
     cell: tuple[tuple[str, str, float | None], ...] = ()
     if counted is not None:
         cell = (
@@ -172,9 +174,9 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
             ("running_tasks", "Running tasks", counted.running),
             ("queued_tasks", "Waiting tasks that could start", counted.queued),
             ("slots", "Slots of working hosts", counted.slots),
-            ("free_slots", "Slots that are free for tasks", shown.free_slots),
-            ("wanted_slots", "Slots that waiting tasks need", shown.wanted_slots),
-            ("longest_wait_seconds", "Longest wait of a waiting task", shown.longest_wait_s),
+            ("free_slots", "Slots that are free for tasks", published_figures.free_slots),
+            ("wanted_slots", "Slots that waiting tasks need", published_figures.wanted_slots),
+            ("longest_wait_seconds", "Longest wait of a waiting task", published_figures.longest_wait_s),
             ("task_duration_mean_seconds", "Mean run time of recently ended tasks", counted.duration_s),
             ("task_wait_mean_seconds", "Mean wait of recently ended tasks", counted.wait_s),
             ("load_mean", "Mean load of the hosts", counted.load),
@@ -182,30 +184,34 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]
     acting = "Whether the balancer adds and removes nodes, instead of only planning"
     seen = "When a round of the balancer last observed the whole cluster"
     for name, means, value in (
-        ("round_timestamp_seconds", "When the balancer's last round ran", _epoch_seconds_or_none(shown.at)),
-        ("seen_timestamp_seconds", seen, _epoch_seconds_or_none(shown.seen_at)),
-        ("round_duration_seconds", "How long the balancer's last round took", shown.took_s),
-        ("acting", acting, shown.is_acting),
-        ("rounds_total", "Rounds of the balancer", shown.rounds),
-        ("blind_rounds_total", "Rounds in which the balancer could not observe the cluster", shown.blind_rounds),
+        ("round_timestamp_seconds", "When the balancer's last round ran", _epoch_seconds_or_none(published_figures.at)),
+        ("seen_timestamp_seconds", seen, _epoch_seconds_or_none(published_figures.seen_at)),
+        ("round_duration_seconds", "How long the balancer's last round took", published_figures.took_s),
+        ("acting", acting, published_figures.is_acting),
+        ("rounds_total", "Rounds of the balancer", published_figures.rounds),
+        (
+            "blind_rounds_total",
+            "Rounds in which the balancer could not observe the cluster",
+            published_figures.blind_rounds,
+        ),
         *cell,
-        ("min_nodes", "Smallest allowed number of nodes", shown.min_nodes),
-        ("max_nodes", "Largest allowed number of nodes", shown.max_nodes),
-        ("cost_per_hour", "Cost of the present nodes in an hour", shown.cost_hour),
-        ("month_cost", "Cost of nodes in this month", shown.cost_month),
+        ("min_nodes", "Smallest allowed number of nodes", published_figures.min_nodes),
+        ("max_nodes", "Largest allowed number of nodes", published_figures.max_nodes),
+        ("cost_per_hour", "Cost of the present nodes in an hour", published_figures.cost_hour),
+        ("month_cost", "Cost of nodes in this month", published_figures.cost_month),
     ):
         yield metric_family(f"balance_{name}", means, "cluster", [((where,), value)])
-    states = (((where, row.pool, row.state), row.nodes) for row in shown.nodes)
+    states = (((where, row.pool, row.state), row.nodes) for row in published_figures.nodes)
     yield metric_family("balance_nodes", "Nodes that the balancer added", "cluster pool state", states)
     given_up = "Nodes that failed to join the cluster, or were given up"
     yield from _metrics_of_rows(
         "cluster pool",
-        (((where, row.pool), row) for row in shown.pools),
+        (((where, row.pool), row) for row in published_figures.pools),
         ("balance_nodes_added_total", "Nodes that joined the cluster", lambda row: row.added),
         ("balance_nodes_removed_total", "Nodes that were removed", lambda row: row.removed),
         ("balance_nodes_failed_total", given_up, lambda row: row.failed),
     )
-    causes = (((where, row.cause), row.jobs) for row in shown.refused)
+    causes = (((where, row.cause), row.jobs) for row in published_figures.refused)
     refused = "Jobs for which the balancer adds no nodes, by cause"
     yield metric_family("balance_refused_jobs", refused, "cluster cause", causes)
 
@@ -224,11 +230,13 @@ def campaign_metric_families(folder: str) -> Iterator[Metric]:
         yield metric_family("campaign_events", "Open events of campaigns and clusters, by code", "code cluster", counts)
 
 
-def _campaign_metric_families(shown: PublishedCampaignList) -> Iterator[Metric]:
-    alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
+def _campaign_metric_families(published_campaigns: PublishedCampaignList) -> Iterator[Metric]:
+    alive = [campaign for campaign in published_campaigns.campaigns if campaign.state.is_alive]
     published = "When the campaign runner last published its campaigns"
-    yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _epoch_seconds_or_none(shown.at))])
-    states = (((campaign.state.value,), 1) for campaign in shown.campaigns)
+    yield metric_family(
+        "campaign_cycle_timestamp_seconds", published, "", [((), _epoch_seconds_or_none(published_campaigns.at))]
+    )
+    states = (((campaign.state.value,), 1) for campaign in published_campaigns.campaigns)
     yield metric_family("campaigns", "Campaigns by state", "state", states)
     tasks = {
         "waiting": sum(campaign.waiting for campaign in alive),
@@ -243,7 +251,7 @@ def _campaign_metric_families(shown: PublishedCampaignList) -> Iterator[Metric]:
     rates = (((cluster.cluster,), cluster.ended_per_h or 0) for campaign in alive for cluster in campaign.at)
     yield metric_family("campaign_tasks_ended_last_hour", ended, "cluster", rates)
     error = "Median error of forecasts made halfway through campaigns, as a share of the remaining time"
-    median = shown.errors.median_error if shown.errors else None
+    median = published_campaigns.errors.median_error if published_campaigns.errors else None
     yield metric_family("campaign_forecast_median_error_ratio", error, "", [((), median)])
 
 

@@ -269,9 +269,9 @@ def _clusters_reached_by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _users_with_testable_ssh_keys(policy: Policy, named: AccountByUser) -> Iterator[str]:
+def _users_with_testable_ssh_keys(policy: Policy, account_by_user: AccountByUser) -> Iterator[str]:
     """Yield users whose keys can be tested; if a cluster lists users, only these users have an account there."""
-    people = [person for person in named if person != policy.site.service_account]
+    people = [person for person in account_by_user if person != policy.site.service_account]
     if os.geteuid() == 0:
         yield from people
     elif (caller := pwd.getpwuid(os.geteuid()).pw_name) in people or not people:

@@ -187,17 +187,17 @@ def _queue_order_notes(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
 
 
-def _remote_folder_of_staged_job(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
+def _remote_folder_of_staged_job(route: TransferRoute, request: JobRequest, account: str, name: str) -> str:
     """Return the remote folder of a job with staged files; '' for other jobs.
 
     A relative folder is below the remote account's home. Raises UnstageablePaths for an invalid file list.
     """
-    if not ours.declares_staged_files(request.context):
+    if not route.declares_staged_files(request.context):
         return ""
-    lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)
+    lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
     if wrong := next(filter(None, map(staged_paths.staging_path_list_problem, lists, lists.values())), ""):
         raise UnstageablePaths(wrong)
-    folder = remote_stage_folder.parent_of_remote_stage_folder(ours.remote_stage_dir, account)
+    folder = remote_stage_folder.parent_of_remote_stage_folder(route.remote_stage_dir, account)
     return f"{folder}/{name}/{remote_stage_folder.WORK}"
 
 

@@ -61,31 +61,33 @@ class OarstatJobLine(NamedTuple):
 class OarJob:
     """A job as `oarstat -f -J` prints it, with state, resources, events and exit code."""
 
-    def __init__(self, shown: dict[str, object]) -> None:
+    def __init__(self, printed_fields: dict[str, object]) -> None:
         """Read the fields that oarstat printed; raise ParseError if a field is missing."""
         try:
-            self.id = str(_parse_integer(shown["Job_Id"]))
-            self.array = str(_parse_integer(shown.get("array_id") or shown["Job_Id"]))
-            self.place = _parse_integer(shown.get("array_index") or 1)
-            self.name = str(shown["name"] or "")
-            self.owner = str(shown["owner"])
-            self.state = str(shown["state"])
-            self.queue = str(shown["queue"])
-            self.message = str(shown["message"] or "")
-            self.submitted_at = _parse_integer(shown["submissionTime"])
-            self.started_at = _parse_integer(shown["startTime"])
-            self.stopped_at = _parse_integer(shown.get("stopTime") or 0)
-            code = shown["exit_code"]
+            self.id = str(_parse_integer(printed_fields["Job_Id"]))
+            self.array = str(_parse_integer(printed_fields.get("array_id") or printed_fields["Job_Id"]))
+            self.place = _parse_integer(printed_fields.get("array_index") or 1)
+            self.name = str(printed_fields["name"] or "")
+            self.owner = str(printed_fields["owner"])
+            self.state = str(printed_fields["state"])
+            self.queue = str(printed_fields["queue"])
+            self.message = str(printed_fields["message"] or "")
+            self.submitted_at = _parse_integer(printed_fields["submissionTime"])
+            self.started_at = _parse_integer(printed_fields["startTime"])
+            self.stopped_at = _parse_integer(printed_fields.get("stopTime") or 0)
+            code = printed_fields["exit_code"]
             self.exit_code = None if code is None else _parse_integer(code)
-            self.copy_of = _parse_integer(shown.get("resubmit_job_id") or 0)
-            self.resources = frozenset(map(str, _require_list(shown["assigned_resources"])))
-            self.hosts = tuple(map(str, _require_list(shown["assigned_network_address"])))
-            self.is_reservation = shown.get("reservation", "None") != "None"
-            self.reserved = frozenset(_require_table(shown.get("reserved_resources")))
-            self.after = frozenset(map(str, _require_list(shown.get("dependencies") or [])))
-            self.wanted = str(shown.get("wanted_resources") or "")
-            self.is_inner = any(str(kind).startswith(INNER) for kind in _require_list(shown.get("types") or []))
-            events = sorted(_require_list(shown["events"]), key=lambda event: int(event["event_id"]))
+            self.copy_of = _parse_integer(printed_fields.get("resubmit_job_id") or 0)
+            self.resources = frozenset(map(str, _require_list(printed_fields["assigned_resources"])))
+            self.hosts = tuple(map(str, _require_list(printed_fields["assigned_network_address"])))
+            self.is_reservation = printed_fields.get("reservation", "None") != "None"
+            self.reserved = frozenset(_require_table(printed_fields.get("reserved_resources")))
+            self.after = frozenset(map(str, _require_list(printed_fields.get("dependencies") or [])))
+            self.wanted = str(printed_fields.get("wanted_resources") or "")
+            self.is_inner = any(
+                str(kind).startswith(INNER) for kind in _require_list(printed_fields.get("types") or [])
+            )
+            events = sorted(_require_list(printed_fields["events"]), key=lambda event: int(event["event_id"]))
             self.events = [(str(event["type"]), str(event["description"]).strip()) for event in events]
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: a job is incomplete: {error!r}") from error
@@ -174,22 +176,22 @@ class OarJob:
 class OarResource:
     """An OAR resource as oarnodes prints it; one resource is one slot."""
 
-    def __init__(self, shown: dict[str, object]) -> None:
+    def __init__(self, printed_fields: dict[str, object]) -> None:
         """Read the fields that oarnodes printed; raise ParseError if a field is missing."""
         try:
-            self.id = str(shown["resource_id"])
-            self.host = str(shown["network_address"])
-            self.is_alive = shown["state"] == "Alive"
-            self.is_suspected = shown["state"] == "Suspected"
-            self.is_drained = shown.get("drain") == "YES"
-            self.is_slot = shown["type"] == "default"
-            self.upto = _parse_integer(shown.get("available_upto", NEVER_HALTED))
-            is_standby = shown["state"] == "Absent" and self.upto != NEVER_HALTED
+            self.id = str(printed_fields["resource_id"])
+            self.host = str(printed_fields["network_address"])
+            self.is_alive = printed_fields["state"] == "Alive"
+            self.is_suspected = printed_fields["state"] == "Suspected"
+            self.is_drained = printed_fields.get("drain") == "YES"
+            self.is_slot = printed_fields["type"] == "default"
+            self.upto = _parse_integer(printed_fields.get("available_upto", NEVER_HALTED))
+            is_standby = printed_fields["state"] == "Absent" and self.upto != NEVER_HALTED
             self.standby_until = self.upto if is_standby else 0
-            self.is_settled = shown.get("next_state", UNCHANGED) == UNCHANGED
-            self.tags = str(shown.get("gb_tags") or "")
-            self.properties = shown
-            self.jobs = frozenset(str(shown.get("jobs") or "").replace(",", " ").split())
+            self.is_settled = printed_fields.get("next_state", UNCHANGED) == UNCHANGED
+            self.tags = str(printed_fields.get("gb_tags") or "")
+            self.properties = printed_fields
+            self.jobs = frozenset(str(printed_fields.get("jobs") or "").replace(",", " ").split())
         except (KeyError, ValueError) as error:
             raise ParseError(f"oarnodes: a resource is incomplete: {error!r}") from error
 
@@ -286,17 +288,17 @@ def _parse_json_objects(answer: bytes) -> list[dict[str, object]]:
     return list(shown.values())
 
 
-def _require_list(shown: object) -> list[dict[str, str]]:
-    if not isinstance(shown, list):
-        raise TypeError(f"{shown!r} is not a list")
-    return shown
+def _require_list(value: object) -> list[dict[str, str]]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list")
+    return value
 
 
-def _require_table(shown: object) -> dict[str, object]:
-    if not isinstance(shown, dict | None):
-        raise TypeError(f"{shown!r} is not a table")
-    return shown or {}
+def _require_table(value: object) -> dict[str, object]:
+    if not isinstance(value, dict | None):
+        raise TypeError(f"{value!r} is not a table")
+    return value or {}
 
 
-def _parse_integer(shown: object) -> int:
-    return int(str(shown))
+def _parse_integer(value: object) -> int:
+    return int(str(value))

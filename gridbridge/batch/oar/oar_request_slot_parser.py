@@ -165,16 +165,16 @@ def _distribution_without_nodes(levels: dict[str, str], reported: int, sizes: Oa
 
 
 def _distribution_in_units(
-    levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
+    levels: dict[str, str], level: str, reported: int, sizes: OarNodeSlotCounts
 ) -> OarSlotDistribution | None:
     """Return the slot distribution of units inside nodes, such as /cpu; None if only OAR knows the slots."""
-    values, index = list(levels.values()), list(levels).index(inside)
+    values, index = list(levels.values()), list(levels).index(level)
     above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:
         return None
     units = math.prod(_parse_unit_count(value, 1) for value in above)
     if not below:
-        per_unit = max(1, reported // units) if reported > 0 else sizes.inside[inside]
+        per_unit = max(1, reported // units) if reported > 0 else sizes.inside[level]
     elif reported > 0 and list(levels)[-1] not in SLOTS:
         per_unit = max(1, reported // units)
     else:

@@ -83,8 +83,8 @@ def _sql_number_list(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or "-1"
 
 
-def _list_jobs_argv(server: OarServerAccessSettings, condition: str, *how: str) -> oar_command_line_builders.Argv:
-    return oar_command_line_builders.time_limited_oar_argv(server, "oarstat", *how, "--sql", condition)
+def _list_jobs_argv(server: OarServerAccessSettings, condition: str, *options: str) -> oar_command_line_builders.Argv:
+    return oar_command_line_builders.time_limited_oar_argv(server, "oarstat", *options, "--sql", condition)
 
 
 def _join_query_commands(*questions: oar_command_line_builders.Argv) -> oar_command_line_builders.Argv:

@@ -59,7 +59,7 @@ Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles 
 def run_here_or_on_transfer_host(
     command: click.Command,
     name: str,
-    lost: int = output_and_errors.ERROR,
+    status_after_lost_connection: int = output_and_errors.ERROR,
     writes: Writes = lambda *_: None,
     changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> None:
@@ -80,16 +80,22 @@ def run_here_or_on_transfer_host(
     files = writes(options, words)
     if files:
         sys.exit(relay_and_fetch_output_files(transfer_host, name, files))
-    sys.exit(run_on_transfer_host(transfer_host, name, words, lost, changes=changes(options)))
+    sys.exit(run_on_transfer_host(transfer_host, name, words, status_after_lost_connection, changes=changes(options)))
 
 
 def run_on_transfer_host(
-    transfer_host: str, name: str, words: Sequence[str], lost: int, stdin: bytes | None = None, *, changes: bool = False
+    transfer_host: str,
+    name: str,
+    words: Sequence[str],
+    status_after_lost_connection: int,
+    stdin: bytes | None = None,
+    *,
+    changes: bool = False,
 ) -> int:
     """Run a command on the transfer host by ssh, and return its exit status.
 
-    Returns `lost` if the host was not reached. Returns UNANSWERED if the connection was lost and a command that
-    changes state may have started.
+    Returns `status_after_lost_connection` if the host was not reached. Returns UNANSWERED if the connection was lost
+    and a command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
     status = ssh.run_by_callers_ssh(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
@@ -98,7 +104,7 @@ def run_on_transfer_host(
     is_begun = changes and status == ssh.RELAY_FAILED
     message = LOST if is_begun else NOT_REACHED if changes else EITHER
     output_and_errors.print_error(message.format(name, transfer_host))
-    return UNANSWERED if is_begun else lost
+    return UNANSWERED if is_begun else status_after_lost_connection
 
 
 def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:

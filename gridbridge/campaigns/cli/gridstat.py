@@ -149,12 +149,16 @@ def _print_task_or_task_output(
     return 0
 
 
-def _plot_campaign_task_ends(shown: PublishedCampaign, path: str, view: GridstatOutputFormat) -> None:
-    ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
+def _plot_campaign_task_ends(published_campaign: PublishedCampaign, path: str, view: GridstatOutputFormat) -> None:
+    ends = campaign_client.task_end_times_and_clusters(published_campaign, view.folder)
     if not ends:
-        raise NoSuchCampaignOrTask(f"campaign {shown.number}: no task has ended yet")
-    band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
-    _import_progress_display().write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
+        raise NoSuchCampaignOrTask(f"campaign {published_campaign.number}: no task has ended yet")
+    band = (
+        (published_campaign.p50_at, published_campaign.p90_at)
+        if published_campaign.p50_at and published_campaign.p90_at
+        else ()
+    )
+    _import_progress_display().write_campaign_progress_plot(published_campaign, ends, datetime.now(UTC), band, path)
     output_and_errors.print_line(path)
 
 
@@ -295,12 +299,12 @@ def gridstat(
 def _print_view_chosen_by_options(
     options: Mapping[str, Any],
     read_campaigns: Callable[[], list[PublishedCampaign]],
-    chosen: int | None,
+    campaign_number: int | None,
     view: GridstatOutputFormat,
 ) -> None:
     campaigns, range_ = read_campaigns(), options["range_"]
-    if not campaigns and (chosen is not None or (range_ and range_.isdigit())):
-        raise NoSuchCampaignOrTask(f"no campaign {range_ if chosen is None else chosen}")
+    if not campaigns and (campaign_number is not None or (range_ and range_.isdigit())):
+        raise NoSuchCampaignOrTask(f"no campaign {range_ if campaign_number is None else campaign_number}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _import_progress_display().watch_campaigns_until_end(read_campaigns)),
@@ -309,7 +313,7 @@ def _print_view_chosen_by_options(
         (options["is_failed"], lambda: _print_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: _print_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: _print_open_events(campaigns[0], view)),
-        (chosen is not None and range_ is None, lambda: _print_campaign_with_clusters(campaigns[0], view)),
+        (campaign_number is not None and range_ is None, lambda: _print_campaign_with_clusters(campaigns[0], view)),
         (True, lambda: _print_campaigns(campaigns, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()

@@ -222,16 +222,16 @@ def unmet_predecessors_of_new_campaign(jdl: Jdl, tasks: int, folder: str) -> tup
     return tuple(predecessor for predecessor in awaited if not predecessor.is_met(predecessor.progress.remaining))
 
 
-def _progress_of_published_campaign(shown: PublishedCampaign) -> PredecessorProgress:
+def _progress_of_published_campaign(published_campaign: PublishedCampaign) -> PredecessorProgress:
     return PredecessorProgress(
-        number=shown.number,
-        name=replace_control_characters(shown.name),
-        tasks=shown.tasks,
-        succeeded=shown.ended - shown.failed - shown.cancelled,
-        failed=shown.failed,
-        cancelled=shown.cancelled,
-        is_unfinished=shown.state.is_alive or bool(shown.ending_at),
-        is_cancelled=shown.state is CampaignState.CANCELLED,
+        number=published_campaign.number,
+        name=replace_control_characters(published_campaign.name),
+        tasks=published_campaign.tasks,
+        succeeded=published_campaign.ended - published_campaign.failed - published_campaign.cancelled,
+        failed=published_campaign.failed,
+        cancelled=published_campaign.cancelled,
+        is_unfinished=published_campaign.state.is_alive or bool(published_campaign.ending_at),
+        is_cancelled=published_campaign.state is CampaignState.CANCELLED,
     )
 
 

@@ -197,12 +197,12 @@ def _copy_local_outputs(folder: str, names: Iterable[str], to: str) -> None:
         raise StateError(f"{wrong[0]}{suffix}")
 
 
-def _list_output_files(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
+def _list_output_files(name: str, folder: str, pattern_errors: list[Exception]) -> Iterator[str]:
     """Yield an output file, or the files and symlinks of an output folder."""
     if os.path.isfile(f"{folder}/{name}"):
         yield name
     elif os.path.isdir(f"{folder}/{name}"):
-        for path in files_and_links_of_folder(f"{folder}/{name}", wrong.append):
+        for path in files_and_links_of_folder(f"{folder}/{name}", pattern_errors.append):
             yield path.removeprefix(f"{folder}/")
 
 

@@ -162,9 +162,9 @@ class ExecutorCallCampaigns:
             )
         }
 
-    def _tasks_by_call(self, shown: PublishedCampaign) -> dict[int, PublishedCampaignTask]:
-        lines = campaign_client.own_task_parameters(shown.number, self._paths.campaigns)
-        tasks = campaign_client.list_published_tasks(shown, 0, self._paths.published)
+    def _tasks_by_call(self, published_campaign: PublishedCampaign) -> dict[int, PublishedCampaignTask]:
+        lines = campaign_client.own_task_parameters(published_campaign.number, self._paths.campaigns)
+        tasks = campaign_client.list_published_tasks(published_campaign, 0, self._paths.published)
         return {int(line): task for line, task in zip(lines, tasks, strict=False) if line.isdecimal()}
 
     def _ended_for_s(self, campaign: _CallsOfCampaign, call: int) -> float:

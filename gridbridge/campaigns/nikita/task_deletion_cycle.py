@@ -73,7 +73,7 @@ class NikitaDeletionCycle:
         self,
         policy: Policy,
         clock: Clock,
-        acts: CampaignArrayCommands = array_commands_as_owner,
+        array_commands: CampaignArrayCommands = array_commands_as_owner,
         watched: str = NIKITA_CLOCKS,
         *,
         is_dry: bool = False,
@@ -83,7 +83,7 @@ class NikitaDeletionCycle:
         keep_ssh_connections_open(policy)
         self._policy = policy
         self._clock = clock
-        self._acts = acts
+        self._acts = array_commands
         self.database = lead.open_state() if lead else StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._asking = ClusterSnapshotFetcher(policy, self.database, clock, is_dry=is_dry)

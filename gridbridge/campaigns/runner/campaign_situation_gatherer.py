@@ -366,9 +366,9 @@ class CampaignSituationGatherer:
         return ends
 
     def _query_task_ends(
-        self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
+        self, indices: Mapping[CampaignArray, Sequence[int]], late_arrays: Container[CampaignArray]
     ) -> dict[CampaignArray, task_attempt_outcomes.ReportedEnds]:
-        return queries.query_array_task_ends(self._policy, indices, late)
+        return queries.query_array_task_ends(self._policy, indices, late_arrays)
 
     def _query_live_tasks(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return queries.query_live_task_indices(self._policy, arrays)

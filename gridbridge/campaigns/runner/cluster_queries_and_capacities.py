@@ -87,10 +87,10 @@ class ClusterSnapshotFetcher:
         return {name: answer.snapshot for name, answer in answers.items() if answer.snapshot}
 
     def _recent_shared_snapshots(
-        self, sent: Mapping[str, CampaignJobsSentBeforeListing], limit_s: float
+        self, sent_jobs: Mapping[str, CampaignJobsSentBeforeListing], limit_s: float
     ) -> dict[str, SharedClusterSnapshot]:
         answers = {}
-        for name, jobs in sent.items() if limit_s else ():
+        for name, jobs in sent_jobs.items() if limit_s else ():
             where, queues = (
                 configured_cluster_access(self._policy, name),
                 self._policy.transfer_queues_of_cluster(name),
@@ -102,32 +102,34 @@ class ClusterSnapshotFetcher:
         return answers
 
     def _query_and_share_snapshots(
-        self, sent: Mapping[str, CampaignJobsSentBeforeListing]
+        self, sent_jobs: Mapping[str, CampaignJobsSentBeforeListing]
     ) -> dict[str, SharedClusterSnapshot]:
-        with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
-            answers = dict(zip(sent, threads.map(self._query_cluster_snapshot, sent, sent.values()), strict=True))
+        with ThreadPoolExecutor(max_workers=max(1, len(sent_jobs))) as threads:
+            answers = dict(
+                zip(sent_jobs, threads.map(self._query_cluster_snapshot, sent_jobs, sent_jobs.values()), strict=True)
+            )
         with self._database.transaction():
             for name, (_, shared) in answers.items():
                 self._sharing.share_query_result(name, shared)
         return {name: answer for name, (answer, _) in answers.items()}
 
     def _query_cluster_snapshot(
-        self, name: str, sent: CampaignJobsSentBeforeListing
+        self, name: str, sent_jobs: CampaignJobsSentBeforeListing
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
         where, queues = configured_cluster_access(self._policy, name), self._policy.transfer_queues_of_cluster(name)
         try:
             query = cluster_status_reader(where).query_cluster_snapshot
-            answer = SharedClusterSnapshot(snapshot=query(where, name, sent.jobs, queues, sent.jobs)[0])
+            answer = SharedClusterSnapshot(snapshot=query(where, name, sent_jobs.jobs, queues, sent_jobs.jobs)[0])
         except (GridbridgeError, OSError) as error:
             answer = SharedClusterSnapshot(trouble=describe_error(error))
         location, now = identify_cluster_query(where, queues), self._clock.now()
-        return answer, query_result_to_share(answer.snapshot, sent, location, now, trouble=answer.trouble)
+        return answer, query_result_to_share(answer.snapshot, sent_jobs, location, now, trouble=answer.trouble)
 
 
 def query_array_task_ends(
-    policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
+    policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late_arrays: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
-    """Return how array tasks ended; for arrays in `late` search all accounting records since submission."""
+    """Return how array tasks ended; for arrays in `late_arrays` search all accounting records since submission."""
 
     def query_ends_at_cluster(
         system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
@@ -137,7 +139,7 @@ def query_array_task_ends(
                 job_id=array.job_id,
                 account=array_job_name(policy, array),
                 places=indices[array],
-                looks_since=array.intended_at if array in late else None,
+                looks_since=array.intended_at if array in late_arrays else None,
             )
             for array in arrays
         ]

@@ -164,9 +164,9 @@ class TaskAndCampaignEndRecorder:
         self._statistics.store_task_usages(plan.changes.usages)
         self._campaigns.record_measured_attempts(plan.measured)
 
-    def _count_task_outcomes(self, ended: Sequence[campaign_model.TaskAttempt]) -> None:
+    def _count_task_outcomes(self, ended_attempts: Sequence[campaign_model.TaskAttempt]) -> None:
         by_campaign = defaultdict[int, list[campaign_model.TaskAttempt]](list)
-        for attempt in ended:
+        for attempt in ended_attempts:
             by_campaign[attempt.campaign].append(attempt)
         for campaign, attempts in by_campaign.items():
             stored_campaign = self._campaigns.find_campaign(campaign)
@@ -283,30 +283,35 @@ class CampaignCompletionForecasts:
             self._made.pop(number, None)
             self._kept.pop(number, None)
 
-    def add_forecast_to_campaign(self, shown: PublishedCampaign) -> PublishedCampaign:
+    def add_forecast_to_campaign(self, published_campaign: PublishedCampaign) -> PublishedCampaign:
         """Add task counts by cluster to a published campaign, and a forecast to a running campaign."""
-        latest = self._made.get(shown.number)
-        stored = self._kept.get(shown.number)
-        if shown.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:
-            self._made.pop(shown.number, None)
+        latest = self._made.get(published_campaign.number)
+        stored = self._kept.get(published_campaign.number)
+        if published_campaign.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:
+            self._made.pop(published_campaign.number, None)
             error = relative_error_of_forecast(stored) if stored else None
-            return replace(shown, forecast_error=error, at=self._campaign_progress_by_cluster(shown, ()))
+            return replace(
+                published_campaign, forecast_error=error, at=self._campaign_progress_by_cluster(published_campaign, ())
+            )
         forecast = latest.forecast
         return replace(
-            shown,
+            published_campaign,
             ended_per_h=None if forecast.throughput is None else forecast.throughput * HOUR_S,
             p50_at=_time_after_seconds(latest.at, forecast.p50_s),
             p90_at=_time_after_seconds(latest.at, forecast.p90_s),
-            at=self._campaign_progress_by_cluster(shown, latest.services),
+            at=self._campaign_progress_by_cluster(published_campaign, latest.services),
         )
 
     def _campaign_progress_by_cluster(
-        self, shown: PublishedCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
+        self, published_campaign: PublishedCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
     ) -> tuple[CampaignProgressAtCluster, ...]:
-        if not (shown.state.is_alive or shown.number in self._there):
+        if not (published_campaign.state.is_alive or published_campaign.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
-        return tuple(self._campaign_progress_at(shown.number, name, by_name.get(name)) for name in shown.clusters)
+        return tuple(
+            self._campaign_progress_at(published_campaign.number, name, by_name.get(name))
+            for name in published_campaign.clusters
+        )
 
     def published_forecast_accuracy(self) -> PublishedForecastErrors | None:
         return summarize_forecast_errors(self._kept.values())

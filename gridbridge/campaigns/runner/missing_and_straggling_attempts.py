@@ -118,8 +118,8 @@ class MissingAttemptTracker:
             durations_s[attempt] = now_s - since_s
         return durations_s
 
-    def update_missing_tasks(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
-        over = {_position_of_attempt(attempt) for attempt in ended}
+    def update_missing_tasks(self, missing: Iterable[TaskAttempt], ended_attempts: Iterable[TaskAttempt]) -> None:
+        over = {_position_of_attempt(attempt) for attempt in ended_attempts}
         for of in {position[:2] for position in over}:
             since_s = {position: at for position, at in self._since_s.get(of, {}).items() if position not in over}
             _set_or_delete_key(self._since_s, of, since_s)

@@ -58,9 +58,9 @@ _log = logging.getLogger(__name__)
 class RootLedgerCampaignCloser:
     """Closes ended campaigns in root's ledger, so that root submits no more tasks of these campaigns."""
 
-    def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
+    def __init__(self, campaigns: CampaignRows, array_commands: CampaignArrayCommands) -> None:
         self._campaigns = campaigns
-        self._acts = acts
+        self._acts = array_commands
         self._last = 0  # number of the campaign that was closed last; the next cycle continues after it
 
     def close_ended_campaigns(self) -> None:
@@ -140,7 +140,7 @@ class CampaignPlanExecutor:
         observations: CycleStatisticsRecorder,
         clock: Clock,
         failures: CampaignFailuresSection,
-        acts: CampaignArrayCommands = array_commands_as_owner,
+        array_commands: CampaignArrayCommands = array_commands_as_owner,
         most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[CampaignArray], int] | None = None,
         remote_clusters: Container[str] = (),
@@ -154,20 +154,24 @@ class CampaignPlanExecutor:
         self._copies = SpeculativeAttemptRows(database, campaigns)
         self._clock = clock
         self._troubles = troubles = ArrayFailureEventRecorder(EventAndSuccessRecordRows(database), clock, failures)
-        self._acts = acts
+        self._acts = array_commands
         self._ownerless = ownerless  # deletes an array whose owner no longer exists
         owners = CampaignOwnerUids(campaigns)
         self._turns = turns = OwnerCallTimeBudget(owners, clock, failures)
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock, remote_clusters)
-        self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
-        record = answers.record_submission_result
-        self.inputs = inputs = BackgroundInputCarries(campaigns, owners, acts, clock, remote_clusters, programs.inputs)
-        self._submissions = CampaignArraySubmitter(
-            campaigns, acts, clock, record, most, turns, inputs.require_inputs_at_cluster, remote_clusters
+        self._answers = answers = ArraySubmissionResultRecorder(
+            database, array_commands, clock, failures, noting, troubles
         )
-        self.outputs = BackgroundOutputCarries(database, acts, clock, failures, programs.outputs)
+        record = answers.record_submission_result
+        self.inputs = inputs = BackgroundInputCarries(
+            campaigns, owners, array_commands, clock, remote_clusters, programs.inputs
+        )
+        self._submissions = CampaignArraySubmitter(
+            campaigns, array_commands, clock, record, most, turns, inputs.require_inputs_at_cluster, remote_clusters
+        )
+        self.outputs = BackgroundOutputCarries(database, array_commands, clock, failures, programs.outputs)
         self.usages = UsageOfEndedAttempts(owners, unmeasured, clock, programs.usages)
-        self._ends = RootLedgerCampaignCloser(campaigns, acts)
+        self._ends = RootLedgerCampaignCloser(campaigns, array_commands)
         self._marks = TaskDeletionMarkRows(database)
 
     def take_changed_attempts(self) -> tuple[TaskAttempt, ...]:
@@ -232,16 +236,18 @@ class CampaignPlanExecutor:
             )
         )
 
-    def _delete_superseded_attempts(self, lost: SupersededAttempts) -> None:
-        if is_unreleased_array_unwanted(lost):
-            self._delete_array(lost.array)
+    def _delete_superseded_attempts(self, superseded: SupersededAttempts) -> None:
+        if is_unreleased_array_unwanted(superseded):
+            self._delete_array(superseded.array)
             return
         try:
-            self._turns.run_owner_call(lost.array, lambda: self._acts.delete_array_tasks(lost.array, lost.places))
+            self._turns.run_owner_call(
+                superseded.array, lambda: self._acts.delete_array_tasks(superseded.array, superseded.places)
+            )
         except OwnerCallPostponement:
             pass  # the next cycle plans the deletion again
         except GridbridgeError as error:
-            log_array_failure("event=not_ended", lost.array, error)
+            log_array_failure("event=not_ended", superseded.array, error)
 
     def _delete_array(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
         """Delete an array; if the array was never submitted, its tasks get the outcome `unsent`."""

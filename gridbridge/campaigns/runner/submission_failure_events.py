@@ -119,22 +119,22 @@ class ArraySubmissionResultRecorder:
         self._events = EventAndSuccessRecordRows(self._database)
 
     def record_submission_result(
-        self, array: campaign_model.CampaignArray, sent: campaign_model.ArraySubmissionResult
+        self, array: campaign_model.CampaignArray, result: campaign_model.ArraySubmissionResult
     ) -> None:
         """Record the result of an array's submission; the next cycle continues from the recorded result."""
         try:
-            if sent.job_id and not isinstance(sent.error, errors.ArrayTasksAlreadyInLedger):
-                self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.SUBMITTED, sent.job_id)
-                array = replace(array, state=campaign_model.ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
-            if not sent.error:
+            if result.job_id and not isinstance(result.error, errors.ArrayTasksAlreadyInLedger):
+                self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.SUBMITTED, result.job_id)
+                array = replace(array, state=campaign_model.ArraySubmissionState.SUBMITTED, job_id=result.job_id)
+            if not result.error:
                 with self._database.transaction():
                     self._campaigns.set_array_state(array, campaign_model.ArraySubmissionState.RELEASED)
                     self._troubles.close_array_events(SUBMISSION_EVENTS, array)
         except errors.StateError as error:  # the cause is the state file, not the cluster
             log_array_failure("event=not_noted", array, error)
             return
-        if sent.error:
-            self._handle_submission_error(array, sent.error)
+        if result.error:
+            self._handle_submission_error(array, result.error)
 
     def _handle_submission_error(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         match error:
@@ -197,14 +197,18 @@ class ArraySubmissionResultRecorder:
         )
 
     def _plan_attempt_retries(
-        self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
+        self, array: campaign_model.CampaignArray, ended_attempts: tuple[campaign_model.TaskAttempt, ...]
     ) -> tuple[TaskRetry, ...]:
-        tried = [campaign_model.AttemptOutcomeAtCluster.from_attempt(attempt, array.cluster) for attempt in ended]
+        tried = [
+            campaign_model.AttemptOutcomeAtCluster.from_attempt(attempt, array.cluster) for attempt in ended_attempts
+        ]
         campaign = self._campaigns.find_campaign(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
         clusters = {} if campaign.jdl.type is CampaignType.TEST else {campaign.number: campaign.jdl.clusters.keys()}
         rivals = self._noting.competing_attempts_by_task(array)
-        retries = plan_task_retries(tried, self._tries.earlier_outcomes(ended, rivals), clusters, self._failures)
+        retries = plan_task_retries(
+            tried, self._tries.earlier_outcomes(ended_attempts, rivals), clusters, self._failures
+        )
         return assign_retry_numbers_above_attempts(retries, rivals)
 
     def _fail_refused_campaign(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:

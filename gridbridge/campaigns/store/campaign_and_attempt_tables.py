@@ -236,8 +236,8 @@ class CampaignRows:
     def remove_all_unsent_tasks(self, campaign: int) -> None:
         self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
-    def add_to_task_counts(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
-        counts = {"ended": ended, "failed": failed, "cancelled": cancelled}
+    def add_to_task_counts(self, campaign: int, ended_tasks: int, failed: int, cancelled: int = 0) -> None:
+        counts = {"ended": ended_tasks, "failed": failed, "cancelled": cancelled}
         self._update_campaign_row(campaign, {name: CAMPAIGNS.c[name] + more for name, more in counts.items()})
 
     def set_campaign_state(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:

@@ -48,13 +48,13 @@ class CheckpointStatisticsRows:
         )
 
     def add_ended_attempts(
-        self, ended: Iterable[tuple[TaskAttempt, str]], campaigns: Iterable[Campaign], now: datetime
+        self, ended_attempts: Iterable[tuple[TaskAttempt, str]], campaigns: Iterable[Campaign], now: datetime
     ) -> None:
         """Add ended attempts, each with its cluster, to the owners' loss rates and the campaigns' checkpoint times."""
         by_number = {campaign.number: campaign for campaign in campaigns}
         of_rate = defaultdict[tuple[int, str, bool], list[TaskAttempt]](list)
         times = defaultdict[int, CheckpointTimes](CheckpointTimes)
-        for attempt, cluster in ended:
+        for attempt, cluster in ended_attempts:
             if attempt.checkpoint_times:
                 times[attempt.campaign] += attempt.checkpoint_times
             if (campaign := by_number.get(attempt.campaign)) and cluster in campaign.jdl.clusters:
@@ -66,10 +66,12 @@ class CheckpointStatisticsRows:
             rows = [{"campaign": campaign, **asdict(total)} for campaign, total in times.items() if total.timed]
             self._database.execute_for_each_row(self._database.upsert(TIMES), rows)
 
-    def _store_rates(self, ended: dict[tuple[int, str, bool], list[TaskAttempt]], now: datetime) -> None:
-        before = {(rate.uid, rate.cluster, rate.is_besteffort): rate for rate in self.loss_rates()} if ended else {}
+    def _store_rates(self, ended_attempts: dict[tuple[int, str, bool], list[TaskAttempt]], now: datetime) -> None:
+        before = (
+            {(rate.uid, rate.cluster, rate.is_besteffort): rate for rate in self.loss_rates()} if ended_attempts else {}
+        )
         rates = []
-        for key, attempts in ended.items():
+        for key, attempts in ended_attempts.items():
             uid, cluster, is_besteffort = key
             new = TaskLossRate(uid=uid, cluster=cluster, is_besteffort=is_besteffort, at=now)
             rates.append(add_ended_attempts_to_rate(before.get(key, new), attempts, now))

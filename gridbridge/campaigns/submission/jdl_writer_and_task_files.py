@@ -301,9 +301,9 @@ def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ())
     return tuple(map(line_with_unique_name, lines))
 
 
-def task_line_warnings(lines: tuple[str, ...], named: tuple[str, ...]) -> Iterator[str]:
+def task_line_warnings(lines: tuple[str, ...], lines_with_names: tuple[str, ...]) -> Iterator[str]:
     """Yield warnings about tasks with a changed name, and about lines with an unclosed quotation mark."""
-    if renamed := [new for line, new in zip(lines, named, strict=True) if new != line]:
+    if renamed := [new for line, new in zip(lines, lines_with_names, strict=True) if new != line]:
         tasks = number_with_noun(len(renamed), "task")
         yield f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"
     if open_lines := [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]:

@@ -56,7 +56,7 @@ EVENT_OF_OUTCOME = {
 
 def update_events_and_success_records(
     situation: CampaignCycleSituation,
-    again: Iterable[TaskRetry],
+    retries: Iterable[TaskRetry],
     finished: Iterable[int],
     book: OpenCampaignEventsInCycle,
 ) -> tuple[tuple[CampaignSuccessAtCluster, ...], tuple[TaskUsageAtCluster, ...]]:
@@ -67,7 +67,7 @@ def update_events_and_success_records(
     _update_silent_cluster_events(book, situation)
     _update_removed_cluster_events(book, situation)
     update_conflicting_end_events(book, situation)
-    record_failed_task_events(book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at)
+    record_failed_task_events(book, ended, {(retry.campaign, retry.task) for retry in retries}, situation.at)
     _update_failed_start_events(book, ended, situation)
     records = update_success_records(situation.records, ended, select_arrays_sent_before_outage(situation))
     all_records = {(record.campaign, record.cluster): record for record in (*situation.records, *records)}
@@ -89,11 +89,14 @@ def _update_silent_cluster_events(book: OpenCampaignEventsInCycle, situation: Ca
 
 
 def record_failed_task_events(
-    book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
+    book: OpenCampaignEventsInCycle,
+    ended_attempts: Iterable[tuple[TaskAttempt, str]],
+    retried_tasks: set[tuple[int, int]],
+    at: datetime,
 ) -> None:
     """Record in events which tasks failed and are not retried; equal failures share an event."""
-    for attempt, cluster in ended:
-        if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
+    for attempt, cluster in ended_attempts:
+        if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in retried_tasks:
             continue
         code = EVENT_OF_OUTCOME[attempt.outcome]
         lost = f"the cluster has no trace of job {attempt.forgotten_job} or of its record"
@@ -108,11 +111,13 @@ def record_failed_task_events(
 
 
 def _update_failed_start_events(
-    book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
+    book: OpenCampaignEventsInCycle,
+    ended_attempts: Iterable[tuple[TaskAttempt, str]],
+    situation: CampaignCycleSituation,
 ) -> None:
     sent_at = {array.campaign_and_array_number: array.intended_at for array in situation.arrays}
     code = CampaignEventCode.SETUP_ERROR
-    for attempt, cluster in ended:
+    for attempt, cluster in ended_attempts:
         pair, is_started = (attempt.campaign, cluster), attempt.outcome in STARTED_OUTCOMES
         event = book.find_event(code, *pair)
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:

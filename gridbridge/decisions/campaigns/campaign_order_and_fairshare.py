@@ -83,25 +83,25 @@ def _count_test_campaigns_by_owner(situation: CampaignCycleSituation) -> Counter
 
 
 def explain_campaign_order(
-    first: Campaign, then: Campaign, cluster: str, situation: CampaignCycleSituation
+    earlier: Campaign, later: Campaign, cluster: str, situation: CampaignCycleSituation
 ) -> tuple[CampaignPrecedenceReason, float, float]:
-    """Return why a cluster serves campaign `first` before campaign `then`, and two numbers.
+    """Return why a cluster serves campaign `earlier` before campaign `later`, and two numbers.
 
-    The numbers explain the reason: the usages or priorities of `then` and `first`, or 0 and the limit of test
+    The numbers explain the reason: the usages or priorities of `later` and `earlier`, or 0 and the limit of test
     campaigns, or two zeros.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
-    if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
+    if earlier.jdl.type is CampaignType.TEST and later.jdl.type is not CampaignType.TEST:
         return CampaignPrecedenceReason.TEST, 0.0, 0.0
-    if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
+    if later.jdl.type is CampaignType.TEST and earlier.jdl.type is not CampaignType.TEST:
         return CampaignPrecedenceReason.TESTS, 0.0, max_test_campaigns_served_first(situation, cluster)
-    is_near, is_nearer = (is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (then, first))
+    is_near, is_nearer = (is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (later, earlier))
     if is_nearer and not is_near:
         return CampaignPrecedenceReason.AFFINITY, 0.0, 0.0
-    own_claimant, theirs = fair_share_claimant(then, sharing), fair_share_claimant(first, sharing)
-    if sharing.by is not FairShareUnit.NONE and own_claimant != theirs and then.jdl.type is not CampaignType.TEST:
+    own_claimant, theirs = fair_share_claimant(later, sharing), fair_share_claimant(earlier, sharing)
+    if sharing.by is not FairShareUnit.NONE and own_claimant != theirs and later.jdl.type is not CampaignType.TEST:
         return CampaignPrecedenceReason.SHARE, sharing.used_s.get(own_claimant, 0.0), sharing.used_s.get(theirs, 0.0)
-    own, higher = (configured_owner_priority(campaign.owner, sharing) for campaign in (then, first))
+    own, higher = (configured_owner_priority(campaign.owner, sharing) for campaign in (later, earlier))
     if higher > own:
         return CampaignPrecedenceReason.PRIORITY, own, higher
     return CampaignPrecedenceReason.AGE, 0.0, 0.0
@@ -222,10 +222,10 @@ def decay_usage(usage: DecayedCampaignUsage, now: datetime, half_life_s: float) 
 
 
 def add_ended_tasks_to_usage(
-    usage: DecayedCampaignUsage, ended: Iterable[TaskAttempt], slots: int
+    usage: DecayedCampaignUsage, ended_attempts: Iterable[TaskAttempt], slots: int
 ) -> DecayedCampaignUsage:
     """Add ended tasks to the usage of a campaign; tasks without a run time add nothing."""
-    took = [(attempt.wallclock_s, attempt.outcome) for attempt in ended if attempt.wallclock_s is not None]
+    took = [(attempt.wallclock_s, attempt.outcome) for attempt in ended_attempts if attempt.wallclock_s is not None]
     good = [wallclock_s for wallclock_s, outcome in took if outcome is TaskAttemptOutcome.SUCCESS]
     return replace(
         usage,

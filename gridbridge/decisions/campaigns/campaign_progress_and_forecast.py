@@ -73,14 +73,14 @@ class RunTimeSurvivalCurve:
 
 
 def estimate_survival_curve(
-    ended: Iterable[float], running: Iterable[float], caution: float = 0.0
+    ended_run_times: Iterable[float], running: Iterable[float], caution: float = 0.0
 ) -> RunTimeSurvivalCurve:
     """Estimate the survival curve of run times from ended and running tasks.
 
     Running tasks count too, because ended tasks alone are mostly short. If many tasks run longer than all ended tasks,
     the curve gets a tail with a scale of at least `caution` times the longest time.
     """
-    endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
+    endings = sorted([(time, True) for time in ended_run_times] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
     times, shares = [0.0], [1.0]
     for time, group in groupby(endings, key=lambda ending: ending[0]):
@@ -226,10 +226,10 @@ class _CampaignEndProbability:
 
     @staticmethod
     def _log_probability_of_running_task(
-        curve: RunTimeSurvivalCurve, elapsed: float, before: float, many: float, time: float
+        curve: RunTimeSurvivalCurve, elapsed: float, before: float, task_count: float, time: float
     ) -> float:
         still = curve.share_running_longer(elapsed + time) / before if before else 0.0
-        return many * log(1 - still) if still < 1 else -inf
+        return task_count * log(1 - still) if still < 1 else -inf
 
     def _log_probability_of_unsent_tasks(self, rate: float, time: float) -> float:
         """Return the logarithm of the probability that all unsent tasks have ended after `time` seconds.

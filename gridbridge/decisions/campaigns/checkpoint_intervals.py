@@ -67,9 +67,11 @@ class CheckpointIntervals:
         return choose_checkpoint_interval_s(times, self._rates.get(key))
 
 
-def add_ended_attempts_to_rate(rate: TaskLossRate, ended: Iterable[TaskAttempt], now: datetime) -> TaskLossRate:
+def add_ended_attempts_to_rate(
+    rate: TaskLossRate, ended_attempts: Iterable[TaskAttempt], now: datetime
+) -> TaskLossRate:
     """Decay a loss rate until `now`, then add the run times and losses of ended attempts."""
-    attempts = [*ended]
+    attempts = [*ended_attempts]
     share = math.pow(0.5, max(0.0, (now - rate.at).total_seconds()) / HALF_LIFE_S)
     return replace(
         rate,

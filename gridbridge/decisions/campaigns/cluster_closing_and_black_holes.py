@@ -217,13 +217,13 @@ def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> froze
 
 def update_success_records(
     records: Iterable[CampaignSuccessAtCluster],
-    ended: Iterable[tuple[TaskAttempt, str]],
+    ended_attempts: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[CampaignSuccessAtCluster, ...]:
     """Return the changed success records of ended tasks; run times of arrays in `untimed` are ignored."""
     by_pair = {(record.campaign, record.cluster): record for record in records}
     of = defaultdict[CampaignCluster, list[TaskAttempt]](list)
-    for attempt, cluster in ended:
+    for attempt, cluster in ended_attempts:
         of[attempt.campaign, cluster].append(attempt)
     new = {pair: CampaignSuccessAtCluster(campaign=pair[0], cluster=pair[1]) for pair in of}
     by_pair = new | by_pair
@@ -231,13 +231,13 @@ def update_success_records(
 
 
 def _add_attempts_to_success_record(
-    record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
+    record: CampaignSuccessAtCluster, ended_attempts: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
     """Add ended attempts; a success resets the count of errors, and a start the count of deleted tasks."""
-    outcomes = [attempt.outcome for attempt in ended]
+    outcomes = [attempt.outcome for attempt in ended_attempts]
     is_started = STARTED_OUTCOMES.intersection(outcomes)
-    good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]
-    hosts = [attempt.host for attempt in ended if attempt.outcome in FAILED_BY_ITSELF]
+    good = [attempt for attempt in ended_attempts if attempt.outcome is TaskAttemptOutcome.SUCCESS]
+    hosts = [attempt.host for attempt in ended_attempts if attempt.outcome in FAILED_BY_ITSELF]
     all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
     is_row = is_started <= FAILED_BY_ITSELF
     timed = (attempt for attempt in good if (attempt.campaign, attempt.array) not in untimed)

@@ -10,26 +10,26 @@ LATE_OUTPUTS_S = 7200.0  # within this time a failed copy home is tried again ([
 LATE_CAMPAIGN_S = 60.0  # a new campaign is published within this time
 
 
-def is_campaign_over(shown: PublishedCampaign) -> bool:
+def is_campaign_over(published_campaign: PublishedCampaign) -> bool:
     """Say whether no task of a campaign runs or will run."""
-    return not shown.state.is_alive and not shown.ending_at
+    return not published_campaign.state.is_alive and not published_campaign.ending_at
 
 
-def may_calls_have_failed(shown: PublishedCampaign, tasks: int, calls: int, failures_read: int) -> bool:
+def may_calls_have_failed(published_campaign: PublishedCampaign, tasks: int, calls: int, failures_read: int) -> bool:
     """Say whether the published tasks must be read, which is slow for many tasks.
 
     `tasks` is the number of sent tasks, and `calls` the number of calls without an outcome. `failures_read` tasks had
     failed when the tasks were last read. A cancelled call has its outcome before its task ends.
     """
-    has_failures = shown.failed + shown.cancelled != failures_read
-    return is_campaign_over(shown) or has_failures or shown.ended > tasks - calls
+    has_failures = published_campaign.failed + published_campaign.cancelled != failures_read
+    return is_campaign_over(published_campaign) or has_failures or published_campaign.ended > tasks - calls
 
 
 def calls_with_ended_tasks(
-    shown: PublishedCampaign, tasks: Mapping[int, PublishedCampaignTask], calls: Collection[int]
+    published_campaign: PublishedCampaign, tasks: Mapping[int, PublishedCampaignTask], calls: Collection[int]
 ) -> dict[int, PublishedCampaignTask]:
     """Return the calls whose task has ended, as {call: task}; every call counts if the campaign is over."""
-    is_over = is_campaign_over(shown)
+    is_over = is_campaign_over(published_campaign)
     return {call: task for call, task in tasks.items() if call in calls and (is_over or task.has_ended)}
 
 

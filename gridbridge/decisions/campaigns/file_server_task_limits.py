@@ -42,12 +42,13 @@ def decide_file_server_limits(situation: CampaignCycleSituation) -> tuple[FileSe
 
 
 def add_sent_tasks_to_limits(
-    limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule], sent: Counter[str]
+    limits: Iterable[FileServerLimit], rules: Iterable[FileServerRule], sent_tasks: Counter[str]
 ) -> tuple[FileServerLimit, ...]:
     """Return the limits after adding the tasks that a cycle sends to each cluster."""
     clusters = {rule.storage: rule.clusters for rule in rules}
     return tuple(
-        replace(limit, tasks=limit.tasks + sum(sent[name] for name in clusters[limit.storage])) for limit in limits
+        replace(limit, tasks=limit.tasks + sum(sent_tasks[name] for name in clusters[limit.storage]))
+        for limit in limits
     )
 
 

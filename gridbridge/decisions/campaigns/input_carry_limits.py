@@ -68,12 +68,13 @@ class InputCarryLimits:
             self._mean_rates[number] = fmean(rates)
         return self._rates.get((number, cluster), inf) >= self._mean_rates[number]
 
-    def max_tasks_worth_carrying(self, campaign: Campaign, cluster: str, unsent: int, given: int = 0) -> int:
+    def max_tasks_worth_carrying(self, campaign: Campaign, cluster: str, unsent: int, given_tasks: int = 0) -> int:
         """Return how many of the unsent tasks start sooner at a cluster than elsewhere.
 
-        The cluster already gets `given` tasks in this cycle. Until the first carry has been timed, one task is sent.
+        The cluster already gets `given_tasks` tasks in this cycle. Until the first carry has been timed, one task is
+        sent.
         """
-        travelling = self._travelling[campaign.number, cluster] + given
+        travelling = self._travelling[campaign.number, cluster] + given_tasks
         if self.is_first_carry_awaited(campaign, cluster):
             return max(0, 1 - travelling)
         if not (carry_s := self.carry_s(campaign.number, cluster)):

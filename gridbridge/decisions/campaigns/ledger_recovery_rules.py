@@ -92,10 +92,10 @@ def _undo_unsubmitted_array(array: CampaignArray, stored: RecordedCampaignTasks)
     return LedgerRecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
 
 
-def _group_arrays_by_transaction(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
+def _group_arrays_by_transaction(lost_arrays: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
     group: list[RootLedgerArray] = []
     tasks = 0
-    for array in lost:
+    for array in lost_arrays:
         if group and tasks + len(array.tasks) > most:
             yield group
             group, tasks = [], 0

@@ -41,11 +41,14 @@ def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> 
 
 
 def find_blocked_local_requests(
-    cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
+    cluster: str,
+    cell: CellRequestsAndResources,
+    campaign_jobs: ArrayJobsById,
+    recent: Set[LocalRequestId] = frozenset(),
 ) -> tuple[LocalRequestBlockedByCampaigns, ...]:
     """Return the first local requests that a preemption would start, except the requests in `recent`."""
-    tasks = tuple(_list_preemptible_tasks(cell, ours))
-    strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, ours)]
+    tasks = tuple(_list_preemptible_tasks(cell, campaign_jobs))
+    strangers = [holder for holder in cell.holders if not _is_preemptible_campaign_job(holder, campaign_jobs)]
     shut = {holder.host for holder in strangers if holder.alone}
     hosts = tuple(host for host in cell.places if host.host_name not in shut)
     others = frozenset(holder.host for holder in strangers)
@@ -59,7 +62,7 @@ def find_blocked_local_requests(
             others=others,
         )
         for shortage in cell.asked
-        if shortage.job not in ours and (cluster, shortage.job, shortage.task) not in recent
+        if shortage.job not in campaign_jobs and (cluster, shortage.job, shortage.task) not in recent
     )
     return tuple(islice((request for request in candidates if choose_preemption_victims(request)), MAX_REQUESTS))
 
@@ -74,14 +77,14 @@ def _tasks_with_requested_resources(
             yield replace(task, amounts=held)
 
 
-def _is_preemptible_campaign_job(holder: RunningJobWithResources, ours: ArrayJobsById) -> bool:
-    return holder.makes_way and holder.since is not None and holder.job in ours
+def _is_preemptible_campaign_job(holder: RunningJobWithResources, campaign_jobs: ArrayJobsById) -> bool:
+    return holder.makes_way and holder.since is not None and holder.job in campaign_jobs
 
 
-def _list_preemptible_tasks(cell: CellRequestsAndResources, ours: ArrayJobsById) -> Iterator[PreemptibleTask]:
+def _list_preemptible_tasks(cell: CellRequestsAndResources, campaign_jobs: ArrayJobsById) -> Iterator[PreemptibleTask]:
     for holder in cell.holders:
-        if holder.since and _is_preemptible_campaign_job(holder, ours):
-            array = ours[holder.job]
+        if holder.since and _is_preemptible_campaign_job(holder, campaign_jobs):
+            array = campaign_jobs[holder.job]
             yield PreemptibleTask(
                 campaign=array.campaign,
                 array=array.array,
@@ -123,12 +126,14 @@ def is_preemption_of_request(shortage: WaitingLocalRequest, way: TasksPreemptedF
 
 
 def recompute_preemption(
-    way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
+    way: TasksPreemptedForRequest, cell: CellRequestsAndResources, campaign_jobs: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
     """Compute a preemption again; None if it would now preempt no task, or a task that was not chosen before."""
     shortages = tuple(shortage for shortage in cell.asked if is_preemption_of_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host_name == way.host)
-    now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
+    now = plan_preemptions(
+        find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), campaign_jobs)
+    )
     keys = {_key_of_preemptible_task(task) for task in way.tasks}
     return next((current for current in now if keys.issuperset(map(_key_of_preemptible_task, current.tasks))), None)
 

@@ -128,9 +128,9 @@ def remaining_capacity_of_clusters(
     situation: CampaignCycleSituation,
     tasks: RemainingTasksByLimit,
     campaigns: Sequence[Campaign] = (),
-    begun: Sequence[CampaignArray] = (),
+    begun_arrays: Sequence[CampaignArray] = (),
 ) -> RemainingClusterCapacity:
-    """Return the clusters' free capacity without the slots of waiting tasks and of tasks in `begun` arrays.
+    """Return the clusters' free capacity without the slots of waiting tasks and of tasks in `begun_arrays` arrays.
 
     Slots are kept only for `SLOT_KEPT_S`; otherwise tasks that fit no host would block a cluster. The JDLs in
     `campaigns` still name the closed clusters.
@@ -148,7 +148,7 @@ def remaining_capacity_of_clusters(
         for campaign in campaigns or situation.campaigns
         for name, request in campaign.jdl.clusters.items()
     }
-    for array in begun:
+    for array in begun_arrays:
         request = requests.get((array.campaign, array.cluster), UNKNOWN_REQUEST)
         free.take_slots(array.cluster, request, array.size)
     closed_to_wide = {name for name, room in situation.room.items() if room.is_closed}

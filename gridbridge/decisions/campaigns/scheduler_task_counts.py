@@ -22,15 +22,15 @@ class SchedulerTaskCounter:
         predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
         tasks: RemainingTasksByLimit,
         campaigns: Sequence[Campaign] = (),
-        begun: Sequence[CampaignArray] = (),
+        begun_arrays: Sequence[CampaignArray] = (),
     ) -> None:
-        self.left = remaining_capacity_of_clusters(situation, tasks, campaigns, begun)
+        self.left = remaining_capacity_of_clusters(situation, tasks, campaigns, begun_arrays)
         self._situation = situation
         self._predicted = predicted
         self._views = {view.campaign_and_cluster: view for view in situation.there}
         self._listed = Counter({view.campaign_and_cluster: view.listed for view in situation.there})
         self._arrays = Counter[CampaignCluster]()
-        for array in begun:
+        for array in begun_arrays:
             self._listed[array.campaign, array.cluster] += array.size
 
     def count_startable_tasks(self, campaign: Campaign, cluster: str) -> int:

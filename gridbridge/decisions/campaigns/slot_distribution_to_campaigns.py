@@ -38,18 +38,18 @@ def distribute_slots_to_campaigns(
     predicted: Mapping[CampaignCluster, TasksPerFreeSlotUpdate],
     limits: RemainingTasksByLimit,
     campaigns: Sequence[Campaign] = (),
-    begun: Sequence[CampaignArray] = (),
+    begun_arrays: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
 ) -> tuple[PlannedCampaignTaskSend, ...]:
     """Return the tasks that one cycle of the runner sends to clusters.
 
     No task is sent to wait before all free slots are filled. A cluster in `barred` gets no task, or one probe. The
-    arrays in `begun` are submitted anyway, and take slots first. The JDLs in `campaigns` still name the closed
+    arrays in `begun_arrays` are submitted anyway, and take slots first. The JDLs in `campaigns` still name the closed
     clusters. The sent tasks are taken from `limits`.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
-        situation, unsent, SchedulerTaskCounter(situation, predicted, limits, campaigns, begun)
+        situation, unsent, SchedulerTaskCounter(situation, predicted, limits, campaigns, begun_arrays)
     )
     offered = rank_campaigns_for_clusters(situation)
     for turn in offered:
@@ -90,11 +90,11 @@ def _fill_jobs_with_tasks(
 
 
 def _count_ordinary_tasks(
-    given: Mapping[CampaignCluster, int], campaigns: Mapping[int, Campaign], semi_slots: dict[str, int]
+    given_tasks: Mapping[CampaignCluster, int], campaigns: Mapping[int, Campaign], semi_slots: dict[str, int]
 ) -> Counter[CampaignCluster]:
     """Return how many tasks of type semi-best-effort become ordinary jobs, and take their slots from `semi_slots`."""
     ordinary = Counter[CampaignCluster]()
-    for (number, cluster), tasks in given.items():
+    for (number, cluster), tasks in given_tasks.items():
         request = campaigns[number].jdl.clusters[cluster]
         if request.is_partly_ordinary:
             ordinary[number, cluster] = min(tasks, semi_slots.get(cluster, 0) // request.slots)

@@ -94,7 +94,7 @@ class _TaskCountsForSpeculation:
         self,
         situation: CampaignCycleSituation,
         sends: Iterable[PlannedCampaignTaskSend],
-        again: Iterable[TaskRetry],
+        retries: Iterable[TaskRetry],
         rivals: AttemptsByTask,
     ) -> None:
         self.unsent = Counter(situation.waiting) + Counter(situation.awaiting)
@@ -107,7 +107,7 @@ class _TaskCountsForSpeculation:
         for send in sends:
             self.unsent[send.campaign] -= send.tasks
             self.there[send.campaign, send.cluster] += send.jobs
-        self.unsent.update(retry.campaign for retry in again)
+        self.unsent.update(retry.campaign for retry in retries)
         for attempt in situation.ended:
             self.ended[attempt.campaign].append(attempt)
         for (campaign, task), of_task in rivals.items():
@@ -118,7 +118,7 @@ def plan_speculative_attempts(
     situation: CampaignCycleSituation,
     sends: tuple[PlannedCampaignTaskSend, ...],
     over: Mapping[int, int],
-    again: Iterable[TaskRetry],
+    retries: Iterable[TaskRetry],
     rivals: AttemptsByTask,
     barred: Set[CampaignCluster],
     limits: RemainingTasksByLimit,
@@ -132,7 +132,7 @@ def plan_speculative_attempts(
         return
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
     remaining = remaining_capacity_of_clusters(situation, limits)
-    counted = _TaskCountsForSpeculation(situation, sends, again, rivals)
+    counted = _TaskCountsForSpeculation(situation, sends, retries, rivals)
     for send in sends:
         remaining.free.take_slots(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.jobs)
         remaining.arrays.take_accepted_arrays(

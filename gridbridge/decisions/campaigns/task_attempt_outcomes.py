@@ -329,9 +329,9 @@ def _attempt_with_end_in_job(
 
 
 def select_attempts_still_alive(
-    late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
+    late_attempts: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
 ) -> frozenset[TaskAttempt]:
-    """Return the attempts in `late` that may be alive according to a query for their array.
+    """Return the attempts in `late_attempts` that may be alive according to a query for their array.
 
     The cluster was asked again, because a list of all jobs may be truncated. `lives` has the indices of started tasks;
     None: the cluster does not know the array. If the job list had no task of the array, all attempts may be alive; if
@@ -339,4 +339,4 @@ def select_attempts_still_alive(
     """
     if lives is None:
         return frozenset()
-    return frozenset(attempt for attempt in late if not is_listed or attempt.place in lives)
+    return frozenset(attempt for attempt in late_attempts if not is_listed or attempt.place in lives)

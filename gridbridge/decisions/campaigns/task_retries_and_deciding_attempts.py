@@ -109,17 +109,17 @@ def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcomeAtCluster]) -> di
 
 
 def plan_task_retries(
-    ended: Sequence[AttemptOutcomeAtCluster],
+    ended_attempts: Sequence[AttemptOutcomeAtCluster],
     earlier: Iterable[AttemptOutcomeAtCluster],
     clusters: Mapping[int, Set[str]],
     policy: CampaignFailuresSection,
 ) -> tuple[TaskRetry, ...]:
     """Return the tasks that run again; `clusters` has the clusters of each campaign that may retry tasks."""
     by_task = defaultdict[CampaignTask, list[AttemptOutcomeAtCluster]](list)
-    for attempt in (*earlier, *ended):
+    for attempt in (*earlier, *ended_attempts):
         by_task[attempt.campaign, attempt.task].append(attempt)
     retries = []
-    for attempt in (attempt for attempt in ended if attempt.campaign in clusters):
+    for attempt in (attempt for attempt in ended_attempts if attempt.campaign in clusters):
         names = clusters[attempt.campaign]
         others = [other for other in by_task[attempt.campaign, attempt.task] if other.attempt != attempt.attempt]
         if may_retry_task(attempt, others, names, policy):
@@ -159,13 +159,15 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
     return attempts
 
 
-def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: AttemptsByTask) -> tuple[TaskAttempt, ...]:
+def mark_ended_attempts_as_copies(
+    ended_attempts: Sequence[TaskAttempt], rivals: AttemptsByTask
+) -> tuple[TaskAttempt, ...]:
     """Give outcome COPY to each ended attempt whose task has another attempt that counts.
 
     COPY is neither success nor failure. Of two successes in one cycle, the smaller attempt number counts.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
-    for attempt in ended:
+    for attempt in ended_attempts:
         now[attempt.campaign, attempt.task].append(attempt)
     decides = {
         task: _attempt_that_decides_task_outcome(of_task, rivals[task])
@@ -176,47 +178,51 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
         replace(attempt, outcome=TaskAttemptOutcome.COPY, is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME)
         if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
         else attempt
-        for attempt in ended
+        for attempt in ended_attempts
     )
 
 
-def _attempt_that_decides_task_outcome(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
+def _attempt_that_decides_task_outcome(
+    ended_attempts: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]
+) -> int:
     """Return the number of the attempt that decides a task; 0 if another attempt succeeded or may succeed."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
-    now = {attempt.attempt: attempt.outcome for attempt in ended}
+    now = {attempt.attempt: attempt.outcome for attempt in ended_attempts}
     if good := [attempt for attempt, outcome in now.items() if outcome is TaskAttemptOutcome.SUCCESS]:
         return min(good)
     pending = {attempt for attempt, outcome in outcomes.items() if outcome is TaskAttemptOutcome.PENDING}
     return 0 if pending - now.keys() else max(now)
 
 
-def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]) -> tuple[TaskAttempt, ...]:
+def select_final_task_ends(
+    ended_attempts: Iterable[TaskAttempt], retries: Iterable[TaskRetry]
+) -> tuple[TaskAttempt, ...]:
     """Return the ended attempts of tasks that do not run again, without attempts of outcome COPY."""
-    runs = {(retry.campaign, retry.task) for retry in again}
+    runs = {(retry.campaign, retry.task) for retry in retries}
     return tuple(
         attempt
-        for attempt in ended
+        for attempt in ended_attempts
         if attempt.outcome is not TaskAttemptOutcome.COPY and (attempt.campaign, attempt.task) not in runs
     )
 
 
-def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
+def assign_retry_numbers_above_attempts(retries: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
         if (of_task := rivals.get((retry.campaign, retry.task)))
         else retry
-        for retry in again
+        for retry in retries
     )
 
 
 def find_superseded_attempts(
-    ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
+    ended_attempts: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
     """Return for each array the attempts that still run although their task has succeeded."""
     by_number = {array.campaign_and_array_number: array for array in arrays}
-    now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
+    now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended_attempts}
     live = Counter[tuple[int, int]]()  # {(campaign, array): number of live attempts}
     lost = defaultdict[tuple[int, int], list[int]](list)
     for task, of_task in rivals.items():

@@ -81,13 +81,13 @@ def _add_measured_memory(
 
 
 def update_task_usages(
-    situation: CampaignCycleSituation, ended: Iterable[tuple[TaskAttempt, str]]
+    situation: CampaignCycleSituation, ended_attempts: Iterable[tuple[TaskAttempt, str]]
 ) -> tuple[TaskUsageAtCluster, ...]:
     """Return the usages that change by attempts that have ended, or were measured, in this cycle."""
     before = {(usage.campaign, usage.cluster): usage for usage in situation.usages}
     attempts = defaultdict[CampaignCluster, list[TaskAttempt]](list)
     measured = defaultdict[CampaignCluster, list[MeasuredTaskAttempt]](list)
-    for attempt, cluster in ended:
+    for attempt, cluster in ended_attempts:
         if attempt.outcome in COUNTED and cluster:
             attempts[attempt.campaign, cluster].append(attempt)
     for reading in situation.measured:

@@ -87,11 +87,12 @@ def describe_balance_plan(
     demand: DemandPolicySection = USUAL,
     *,
     is_alone: bool = True,
-    ended: str = "",
+    ended_machine_id: str = "",
 ) -> str:
     """Describe the plan of a balancer round in one sentence, with the figures that led to the plan.
 
-    `is_alone` is false if the round has further acts. If the round destroys the master's machine, `ended` is its id.
+    `is_alone` is false if the round has further acts. If the round destroys the master's machine, `ended_machine_id` is
+    its id.
     """
     words = _plan_sentence_words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -104,8 +105,8 @@ def describe_balance_plan(
         act = f"add {plan.add} of pool {plan.pool}{price}" if plan.pool else f"add {plan.add}"
     elif plan.remove:
         act = f"remove {', '.join(plan.remove)}"
-    elif ended:
-        act = f"end the master's machine {ended}"
+    elif ended_machine_id:
+        act = f"end the master's machine {ended_machine_id}"
     return verdict if plan.verdict is BalancePlanReason.NO_MAXIMUM else f"{verdict}: {act}"
 
 

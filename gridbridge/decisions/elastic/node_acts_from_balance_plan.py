@@ -95,11 +95,11 @@ def plan_due_node_acts(
 
 
 def _power_act_of_squeeze(
-    node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], moved: Set[str]
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], hosts_to_empty: Set[str]
 ) -> DueNodeAct | None:
     """Return the act that powers a host off or on, if a squeeze requests it.
 
-    All sets have short host names; the tasks of hosts in `moved` are moved to other hosts.
+    All sets have short host names; the tasks of hosts in `hosts_to_empty` are moved to other hosts.
     """
     if node.pool not in world.switched or node.pool not in world.machines:
         return None
@@ -108,7 +108,7 @@ def _power_act_of_squeeze(
         host = world.host_state(node.name)
         is_busy = host is not None and host.is_busy
         due = site_host_power_lifecycle.act_to_put_host_on_standby(
-            node, world.now, is_busy=is_busy, is_moved=name in moved
+            node, world.now, is_busy=is_busy, is_moved=name in hosts_to_empty
         )
         return site_host_power_lifecycle.add_standby_tag_to_act(due, world.tags)
     if node.state is ElasticNodeState.STANDBY and name in on:

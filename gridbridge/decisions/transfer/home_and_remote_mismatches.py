@@ -33,8 +33,10 @@ EPILOG_GRACE = timedelta(minutes=10)  # how long the epilog of a job's first run
 ORPHAN_AGE = timedelta(seconds=60)  # no starter is still submitting a held job of this age
 
 
-def plan_outliving_job_deletions(ended: Iterable[Transfer], situation: TransferSituation) -> Iterator[TransferAction]:
-    for transfer in ended:
+def plan_outliving_job_deletions(
+    ended_transfers: Iterable[Transfer], situation: TransferSituation
+) -> Iterator[TransferAction]:
+    for transfer in ended_transfers:
         remote = _remote_job_list_after_last_change(transfer, situation)
         row = _remote_job_or_copy_row(transfer, remote, situation) if remote else None
         if not remote or not row or row.state.is_deleting:
@@ -179,21 +181,21 @@ UNDELIVERED_REASON = "rescheduled at home: the qmaster did not hear the job's en
 RESTARTED_ANSWER = "yes"  # value of key `restarted` in the message of a rescheduled task
 
 
-def may_home_have_missed_task_end(ended: Transfer) -> bool:
+def may_home_have_missed_task_end(ended_transfer: Transfer) -> bool:
     """Say whether home may reschedule a task although its starter has reported the job's end.
 
     With reschedule_unknown (sge_conf(5)) a task of a silent execd waits again, with a hold that no starter removes.
     """
-    if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
+    if ended_transfer.verdict is None or ended_transfer.desired == DesiredLocalJobState.DEAD:
         return False
-    if ended.verdict.outcome == TransferOutcome.EXIT:
-        return int(ended.verdict.exit_status) not in (REQUEUE, ERROR)
-    return ended.verdict.outcome == TransferOutcome.SIGNAL
+    if ended_transfer.verdict.outcome == TransferOutcome.EXIT:
+        return int(ended_transfer.verdict.exit_status) not in (REQUEUE, ERROR)
+    return ended_transfer.verdict.outcome == TransferOutcome.SIGNAL
 
 
-def does_ended_task_wait_at_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    row = find_home_task_of_transfer(ended, local)
-    return is_home_answer_after_task_end(ended, local) and row is not None and row.state.is_put_back
+def does_ended_task_wait_at_home(ended_transfer: Transfer, local: ClusterSnapshot) -> bool:
+    row = find_home_task_of_transfer(ended_transfer, local)
+    return is_home_answer_after_task_end(ended_transfer, local) and row is not None and row.state.is_put_back
 
 
 def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: TransferMessage) -> Transfer | None:
@@ -203,13 +205,16 @@ def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: Transf
     return last if is_known and message.restarted == RESTARTED_ANSWER else None
 
 
-def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> bool:
+def is_ended_task_gone_from_home(ended_transfer: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether an ended transfer's task has left the home job list, so that home knows its end."""
-    return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
+    return (
+        is_home_answer_after_task_end(ended_transfer, local)
+        and find_home_task_of_transfer(ended_transfer, local) is None
+    )
 
 
-def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bool:
-    return ended.is_over and ended.is_unchanged_since_query(local.taken_at)
+def is_home_answer_after_task_end(ended_transfer: Transfer, local: ClusterSnapshot) -> bool:
+    return ended_transfer.is_over and ended_transfer.is_unchanged_since_query(local.taken_at)
 
 
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:

@@ -30,16 +30,16 @@ def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]
     return ",".join(word for part in kept for word in part)
 
 
-def _home_part_of_queue_word(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
+def _home_part_of_queue_word(word: str, transfer_queues: Collection[str], exclusion: str) -> Iterator[str]:
     queue, at, host = word.partition("@")
     if queue in transfer_queues:
         return
     if queue in claim_and_guard.ANY:
-        yield f"{without}{at}{host}"
+        yield f"{exclusion}{at}{host}"
     elif claim_and_guard.OPERATORS.isdisjoint(queue):
         yield word
     else:
-        yield f"({queue})&{without}{at}{host}"
+        yield f"({queue})&{exclusion}{at}{host}"
 
 
 YES, NO = "yes", "no"

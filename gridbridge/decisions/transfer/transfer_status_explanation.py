@@ -33,25 +33,25 @@ NEVER_PUBLISHED = (
 )
 
 
-def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
-    if shown.load is None:
+def poller_silence_alarm(published_files: PublishedFilesSnapshot, now: datetime) -> str:
+    if published_files.load is None:
         return NEVER_PUBLISHED
-    old = now - shown.load.taken_at
-    if old <= shown.load.stale:
+    old = now - published_files.load.taken_at
+    if old <= published_files.load.stale:
         return ""
-    limit = f"(the limit is {format_duration(shown.load.stale)})"
+    limit = f"(the limit is {format_duration(published_files.load.stale)})"
     outdated = "the report below has the same age, and the transfer queues are closed"
     return f"gridbridge-poller is silent for {format_duration(old)} {limit}: {outdated}"
 
 
-def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
-    lacks = shown.service.full if shown.service else ""
+def full_folder_warning(published_files: PublishedFilesSnapshot) -> str:
+    lacks = published_files.service.full if published_files.service else ""
     return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
 
-def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
+def refused_configuration_warning(published_files: PublishedFilesSnapshot) -> str:
     """Return a warning if the poller rejects the newest gridbridge.toml as invalid; else ''."""
-    configuration = shown.service.configuration if shown.service else None
+    configuration = published_files.service.configuration if published_files.service else None
     if configuration is None or not configuration.refused:
         return ""
     problems = summarize_config_problems(configuration.refused)
@@ -76,13 +76,13 @@ def report_cluster_reachability(cluster: reports.PublishedClusterAnswer, now: da
     )
 
 
-def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    drain = shown.drained.get(cluster)
+def describe_cluster_drain(cluster: str, published_files: PublishedFilesSnapshot, now: datetime) -> str:
+    drain = published_files.drained.get(cluster)
     return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}" if drain else ""
 
 
-def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    breaker = shown.breakers.get(cluster)
+def why_breaker_closed_queues(cluster: str, published_files: PublishedFilesSnapshot, now: datetime) -> str:
+    breaker = published_files.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
     jobs = f"{reports.number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
@@ -100,12 +100,12 @@ def describe_cluster_silence(cluster: reports.PublishedClusterAnswer | None, now
 
 
 def report_transfer_queue_status(
-    route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+    route: reports.PublishedTransferQueue, published_files: PublishedFilesSnapshot, now: datetime
 ) -> reports.TransferQueueReport:
-    home = shown.clusters.get(shown.service.cluster) if shown.service else None
+    home = published_files.clusters.get(published_files.service.cluster) if published_files.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
-    why = _why_queue_is_closed(route, mine, shown, now)
+    why = _why_queue_is_closed(route, mine, published_files, now)
     return reports.TransferQueueReport(
         queue=route.queue,
         cluster=route.cluster,
@@ -119,12 +119,12 @@ def report_transfer_queue_status(
 def _why_queue_is_closed(
     route: reports.PublishedTransferQueue,
     instances: tuple[reports.PublishedQueueOnHost, ...],
-    shown: PublishedFilesSnapshot,
+    published_files: PublishedFilesSnapshot,
     now: datetime,
 ) -> str:
     if not instances:
         return "the home cluster does not list this queue"
-    if why := _why_load_values_close_queue(route, shown, now):
+    if why := _why_load_values_close_queue(route, published_files, now):
         return why
     if any(not queue.queue_instance_state.facts and queue.used < queue.total for queue in instances):
         return ""
@@ -133,19 +133,19 @@ def _why_queue_is_closed(
 
 
 def _why_load_values_close_queue(
-    route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+    route: reports.PublishedTransferQueue, published_files: PublishedFilesSnapshot, now: datetime
 ) -> str:
-    load = shown.load
+    load = published_files.load
     if load is None or not are_load_values_fresh((now - load.taken_at).total_seconds(), load.stale.total_seconds()):
         return "the load values are too old"
-    if shown.service and shown.service.full:
-        return shown.service.full
-    if why := describe_cluster_drain(route.cluster, shown, now):
+    if published_files.service and published_files.service.full:
+        return published_files.service.full
+    if why := describe_cluster_drain(route.cluster, published_files, now):
         return why
     closed_by = load_value_closing_queue(load.values, route.cluster, route.pending_limit)
     if closed_by == UP:
-        quiet = describe_cluster_silence(shown.clusters.get(route.cluster), now)
-        failed = "" if quiet else why_breaker_closed_queues(route.cluster, shown, now)
+        quiet = describe_cluster_silence(published_files.clusters.get(route.cluster), now)
+        failed = "" if quiet else why_breaker_closed_queues(route.cluster, published_files, now)
         return failed or f"{route.cluster} {quiet or 'is silent'}"
     if closed_by == PENDING:
         pending = load.values[load_value_complex_attribute(route.cluster, PENDING)]
@@ -180,7 +180,7 @@ SUSPENSION_REASONS = (  # the text of the first matching fact is shown
 
 
 def explain_transfer_attempt(
-    history: reports.PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
+    history: reports.PublishedTransferHistory, published_files: PublishedFilesSnapshot, now: datetime
 ) -> reports.TransferAttemptExplanation:
     transfer = history.transfer
     return reports.TransferAttemptExplanation(
@@ -188,7 +188,7 @@ def explain_transfer_attempt(
         where=describe_job_location(transfer),
         here=_describe_local_job_state(transfer, now),
         there=_describe_remote_job_state(transfer, now),
-        waits_for=explain_transfer_wait(transfer, shown, now),
+        waits_for=explain_transfer_wait(transfer, published_files, now),
         events=history.events,
         left_out=history.left_out,
     )
@@ -222,7 +222,7 @@ def _describe_remote_job_state(transfer: PublishedTransfer, now: datetime) -> st
     return f"{transfer.remote_state}{host}{since}"
 
 
-def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def explain_transfer_wait(transfer: PublishedTransfer, published_files: PublishedFilesSnapshot, now: datetime) -> str:
     if transfer.closed_at:
         return ""
     if transfer.outcome:
@@ -230,13 +230,15 @@ def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnap
     if transfer.cause == TransferFailureCause.DROPPED:
         until = f"until then nobody queries {transfer.remote}, and the job counts as alive"
         return f"[cluster.{transfer.remote}] to be in {CONFIG} again: {until}"
-    return _explain_wait_for_remote_cluster(transfer, shown, now)
+    return _explain_wait_for_remote_cluster(transfer, published_files, now)
 
 
-def _explain_wait_for_remote_cluster(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def _explain_wait_for_remote_cluster(
+    transfer: PublishedTransfer, published_files: PublishedFilesSnapshot, now: datetime
+) -> str:
     if transfer.desired == DesiredLocalJobState.DEAD:
         return f"{transfer.remote} to delete the remote job, because the local job was deleted"
-    if quiet := describe_cluster_silence(shown.clusters.get(transfer.remote), now):
+    if quiet := describe_cluster_silence(published_files.clusters.get(transfer.remote), now):
         return f"{transfer.remote}, which {quiet}; until the cluster answers, the job counts as alive"
     tried = f"; {transfer.reason}" if transfer.cause else ""
     if transfer.phase == StarterPhase.SUBMITTING:
@@ -246,15 +248,15 @@ def _explain_wait_for_remote_cluster(transfer: PublishedTransfer, shown: Publish
         return f"the accounting record of {job}; {transfer.remote} has not listed the job for {missing_for}"
     if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
         return f"the starter, to release the job at {transfer.remote}{tried}"
-    return _explain_wait_for_remote_job(transfer, shown)
+    return _explain_wait_for_remote_job(transfer, published_files)
 
 
-def _explain_wait_for_remote_job(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
+def _explain_wait_for_remote_job(transfer: PublishedTransfer, published_files: PublishedFilesSnapshot) -> str:
     if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.remote_job_state.is_suspended:
         return f"{_resume_command_words(transfer)}: your suspend holds the job at {transfer.remote}"
     if not transfer.remote_state:
         return f"the next answer of {transfer.remote}"
-    if _is_remote_host_unreachable(transfer, shown):
+    if _is_remote_host_unreachable(transfer, published_files):
         return f"news of host {transfer.remote_host}, which does not report to {transfer.remote}"
     if (
         transfer.remote_job_state.most_important_fact == JobStateFact.SUSPENDED
@@ -266,23 +268,23 @@ def _explain_wait_for_remote_job(transfer: PublishedTransfer, shown: PublishedFi
             (f" {words}" for fact, words in SUSPENSION_REASONS if fact in transfer.remote_job_state.facts), ""
         )
         return f"a resume: the job is suspended at {transfer.remote}{suspender}"
-    return WAIT_TEXT_BY_REMOTE_STATE[transfer.remote_job_state.most_important_fact](transfer, shown)
+    return WAIT_TEXT_BY_REMOTE_STATE[transfer.remote_job_state.most_important_fact](transfer, published_files)
 
 
 def _resume_command_words(transfer: PublishedTransfer) -> str:
     return f"a resume (qmod -usj {parse_transfer_name(transfer.transfer).local_job_or_task_id})"
 
 
-def _is_remote_host_unreachable(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
-    cluster = shown.clusters.get(transfer.remote)
+def _is_remote_host_unreachable(transfer: PublishedTransfer, published_files: PublishedFilesSnapshot) -> bool:
+    cluster = published_files.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
     return any(
         queue.host_name == transfer.remote_host and QueueStartBlocker.UNREACHABLE in queue.facts for queue in queues
     )
 
 
-def _describe_wait_for_slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
-    cluster = shown.clusters.get(transfer.remote)
+def _describe_wait_for_slot(transfer: PublishedTransfer, published_files: PublishedFilesSnapshot) -> str:
+    cluster = published_files.clusters.get(transfer.remote)
     if cluster is None or cluster.pending is None:
         return "a free slot"
     return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"

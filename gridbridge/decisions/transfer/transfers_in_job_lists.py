@@ -110,13 +110,13 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
     return transfer.listed or (OwnerSeenInHomeJobList.NO if is_asked else "")
 
 
-def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
+def prove_ended_transfer_owner(ended_transfer: Transfer, local: ClusterSnapshot) -> str:
     """Return whether the home job list proves an ended transfer's owner; for an unlisted job, the earlier result."""
-    if is_task_listed_as_owners(ended.name, ended.owner, local):
+    if is_task_listed_as_owners(ended_transfer.name, ended_transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
-    rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
-    is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
-    return OwnerSeenInHomeJobList.NO if is_anothers else ended.listed
+    rows = local.jobs.get(parse_transfer_name(ended_transfer.name).job, ())
+    is_anothers = bool(rows) and all(row.owner != ended_transfer.owner for row in rows)
+    return OwnerSeenInHomeJobList.NO if is_anothers else ended_transfer.listed
 
 
 def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:

@@ -62,14 +62,16 @@ def balance_plan_report(
     demand: balancer_config_sections.DemandPolicySection = USUAL_DEMAND,
     *,
     is_alone: bool = True,
-    ended: str = "",
+    ended_machine_id: str = "",
 ) -> BalancePlanReport:
-    """Return a plan's report; `ended` is the id of the master's machine if the round destroys it."""
+    """Return a plan's report; `ended_machine_id` is the id of the master's machine if the round destroys it."""
     return BalancePlanReport(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
-        sentence=balancer_round_reports.describe_balance_plan(plan, rules, demand, is_alone=is_alone, ended=ended),
+        sentence=balancer_round_reports.describe_balance_plan(
+            plan, rules, demand, is_alone=is_alone, ended_machine_id=ended_machine_id
+        ),
         refused=tuple(
             NewNodeOrRemovalRefusalReport(
                 job=refusal.job,

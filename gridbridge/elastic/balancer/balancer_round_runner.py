@@ -60,7 +60,7 @@ class BalancerRoundRunner:
         clock: Clock,
         look: Callable[[], BalanceSituation],
         providers: Mapping[str, MachineLister],
-        acts: NodeActRunner,
+        act_runner: NodeActRunner,
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
         address_of: Callable[[str], str] = local_host_facts.resolve_host_address,
     ) -> None:
@@ -71,7 +71,7 @@ class BalancerRoundRunner:
         self._clock = clock
         self._look = look
         self._providers = providers
-        self._acts = acts
+        self._acts = act_runner
         self.journal = DecisionJournal(memory.database)
         self.done: tuple[elastic_nodes.DueNodeAct, ...] = ()  # acts of this round, with the nodes in their new states
 
@@ -187,7 +187,7 @@ class BalancerRoundRunner:
             ended = master_machine_to_terminate(view.situation, view.world, plan, site.rules)
         machine = ended[1].id if ended else ""
         decided = balancer_round_decision.balance_plan_report(
-            plan, site.rules, site.demand, is_alone=is_alone, ended=machine
+            plan, site.rules, site.demand, is_alone=is_alone, ended_machine_id=machine
         )
         report = balancer_round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
@@ -324,19 +324,19 @@ def _query_machine_list(pool: str, provider: MachineLister) -> tuple[elastic_nod
         return None
 
 
-def _try_node_act(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.DueNodeAct:
+def _try_node_act(due_act: elastic_nodes.DueNodeAct, act_runner: NodeActRunner) -> elastic_nodes.DueNodeAct:
     """Carry out an act; a node whose act failed keeps the intended state."""
     try:
-        return replace(due, node=acts.carry_out_node_act(due))
+        return replace(due_act, node=act_runner.carry_out_node_act(due_act))
     except GridbridgeError as error:
-        act = due.act.value if due.act else ""
-        _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
-        return due
+        act = due_act.act.value if due_act.act else ""
+        _log.warning("event=not_done node=%s act=%s why=%r", due_act.node.name, act, str(error))
+        return due_act
 
 
-def _does_act_switch_host_power(due: elastic_nodes.DueNodeAct) -> bool:
-    is_new = due.before is not None and due.before.state is not due.node.state
-    return is_new and due.act in (elastic_nodes.BalancerNodeAct.REST, elastic_nodes.BalancerNodeAct.WAKE)
+def _does_act_switch_host_power(due_act: elastic_nodes.DueNodeAct) -> bool:
+    is_new = due_act.before is not None and due_act.before.state is not due_act.node.state
+    return is_new and due_act.act in (elastic_nodes.BalancerNodeAct.REST, elastic_nodes.BalancerNodeAct.WAKE)
 
 
 def _nodes_after_acts(

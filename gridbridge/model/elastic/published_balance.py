@@ -109,14 +109,14 @@ def minute_since_epoch(at: datetime) -> int:
 
 
 def update_learnt_run_times(
-    runs: Iterable[LearntTaskRunTime], ended: Iterable[tuple[str, str, float]]
+    runs: Iterable[LearntTaskRunTime], ended_tasks: Iterable[tuple[str, str, float]]
 ) -> tuple[LearntTaskRunTime, ...]:
     """Add the (owner, job name, run time) of ended tasks to the learnt run times.
 
     Recent runs weigh more. If there are too many names, the owners with the most names lose their oldest names.
     """
     by_name = {(run.owner, run.name): run for run in runs}
-    for owner, name, run_s in ended:
+    for owner, name, run_s in ended_tasks:
         run = by_name.pop((owner, name), LearntTaskRunTime(owner=owner, name=name))
         share = OLD_SHARE if run.tasks >= COUNTED else 1.0
         by_name[owner, name] = LearntTaskRunTime(

@@ -94,9 +94,9 @@ def is_true_remote_value(value: str) -> bool:
     return value.lower() not in ("false", "0")
 
 
-def does_list_name_only_queues(queues: str, named: "Collection[str]") -> bool:
-    """Say whether a job's queue list has only queue names from `named`, and no pattern."""
-    return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
+def does_list_name_only_queues(queues: str, queue_names: "Collection[str]") -> bool:
+    """Say whether a job's queue list has only queue names from `queue_names`, and no pattern."""
+    return bool(queues) and all(word.partition("@")[0] in queue_names for word in queues.split(","))
 
 
 def may_queue_list_include(queues: str, name: str) -> bool:

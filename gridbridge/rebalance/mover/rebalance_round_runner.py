@@ -183,7 +183,11 @@ def _verify_datasets_of_owner(
 
 
 def _overdue_datasets_by_owner(
-    datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
+    datasets: list[DelegatedDataset],
+    tried: Mapping[str, datetime],
+    read_before: datetime,
+    now: datetime,
+    unreadable_datasets: Container[str],
 ) -> list[list[DelegatedDataset]]:
     """Return each owner's overdue datasets, oldest check first; recently served owners come last."""
     turns: dict[str, datetime] = {}
@@ -196,7 +200,7 @@ def _overdue_datasets_by_owner(
         oldest = min(checks, default=NEVER)
         read_at[delegated.name] = max(oldest, tried.get(delegated.name, oldest))
     for delegated in sorted(datasets, key=lambda delegated: (read_at[delegated.name], delegated.name)):
-        is_due = delegated.name in again or read_at[delegated.name] <= due
+        is_due = delegated.name in unreadable_datasets or read_at[delegated.name] <= read_before
         if is_due and not delegated.is_busy and delegated.dataset.replicas:
             lines.setdefault(delegated.owner, []).append(delegated)
     return [lines[owner] for owner in sorted(lines, key=lambda name: (turns.get(name, NEVER), name))]

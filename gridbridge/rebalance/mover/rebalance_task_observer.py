@@ -128,13 +128,13 @@ class RebalanceTaskObserver:
                     )
 
     def _unmovable_jobs_and_open_clusters(
-        self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
+        self, transferred: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """Return jobs whose owners forbid moves, and clusters open to transfers; both empty if home is silent."""
         try:
-            return self._sent_away.jobs_whose_owners_forbid_moves(sent), self._sent_away.clusters_open_to_transfers(
-                answers
-            )
+            return self._sent_away.jobs_whose_owners_forbid_moves(
+                transferred
+            ), self._sent_away.clusters_open_to_transfers(answers)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_answer cluster=%s why=%r", self._policy.site.cluster, describe_error(error))
             return frozenset(), frozenset()

@@ -259,15 +259,15 @@ def _split_into_groups(digests: list[str], size: int = FILES_A_CALL) -> Iterator
 
 
 def choose_files_to_remove(
-    present: Iterable[CarriedInputFile], needed: frozenset[str], kept: frozenset[str], lacking_bytes: int
+    present: Iterable[CarriedInputFile], needed: frozenset[str], kept_files: frozenset[str], lacking_bytes: int
 ) -> tuple[str, ...]:
     """Choose files to remove until `lacking_bytes` are free; raise StorageAreaUnusable if this is impossible.
 
-    Files in `needed` stay. Files in `kept`, which waiting tasks of the owner need, are removed last. Otherwise the
-    files whose last use is longest ago are removed first.
+    Files in `needed` stay. Files in `kept_files`, which waiting tasks of the owner need, are removed last. Otherwise
+    the files whose last use is longest ago are removed first.
     """
     chosen: list[str] = []
-    for file in sorted(present, key=lambda file: (file.digest in kept, file.last_use_s)):
+    for file in sorted(present, key=lambda file: (file.digest in kept_files, file.last_use_s)):
         if lacking_bytes <= 0:
             break
         if file.digest not in needed:

@@ -297,10 +297,10 @@ def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *,
         run_script_in_area(area, PREPARE, (*_dataset_script_arguments(area, dataset), history), area.timeout_s)
 
 
-def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: list[str]) -> None:
+def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong_files: list[str]) -> None:
     """Remove damaged files, and files that the dataset does not have, from an unfinished copy."""
-    for first in range(0, len(wrong), A_CALL):
-        paths = (f"./{path}" for path in wrong[first : first + A_CALL])
+    for first in range(0, len(wrong_files), A_CALL):
+        paths = (f"./{path}" for path in wrong_files[first : first + A_CALL])
         run_script_in_area(area, CLEAN, (name, *paths), area.timeout_s)
 
 
@@ -315,9 +315,9 @@ def remove_replica(area: StorageAreaForAccount, dataset: Dataset, *, is_kept: bo
 
 
 def _dataset_script_arguments(
-    area: StorageAreaForAccount, dataset: Dataset, held: str = "held"
+    area: StorageAreaForAccount, dataset: Dataset, word_for_replica: str = "held"
 ) -> tuple[str, str, str]:
-    return dataset.name, dataset.sha256, held if area.name in dataset.areas_with_replica else "new"
+    return dataset.name, dataset.sha256, word_for_replica if area.name in dataset.areas_with_replica else "new"
 
 
 def run_script_in_area(area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:

@@ -174,7 +174,7 @@ def _shut_connection_down(connection: socket.socket) -> None:
 
 
 def _http_handler_with_time_limits(
-    patience_s: float, longest_s: float, few: OpenConnectionLimit
+    patience_s: float, longest_s: float, connection_limit: OpenConnectionLimit
 ) -> type[WSGIRequestHandler]:
     class TimeLimitedHttpHandler(WSGIRequestHandler):
         timeout = patience_s
@@ -185,7 +185,7 @@ def _http_handler_with_time_limits(
             late.start()
             try:
                 with (
-                    few.count_connection_while_open(self.connection),
+                    connection_limit.count_connection_while_open(self.connection),
                     suppress(OSError),
                 ):  # the client may have disconnected
                     super().handle()

@@ -185,8 +185,8 @@ def _read_job_records_in_file(
         position = step.place
 
 
-def _silent_poller_alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
-    alarm = transfer_status_explanation.poller_silence_alarm(shown, now)
+def _silent_poller_alarm(published_files: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
+    alarm = transfer_status_explanation.poller_silence_alarm(published_files, now)
     return (alarm,) if alarm else ()
 
 

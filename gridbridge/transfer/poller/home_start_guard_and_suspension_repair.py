@@ -244,28 +244,28 @@ class SuspensionReconciler(ReloadablePollerComponent):
             elif key in before and shown.is_same_mismatch(before[key]):
                 self._seen[key] = before[key]  # one of the two clusters has not sent a new job list
 
-    def _publish_suspension_request(self, key: TransferKey, shown: SuspensionMismatch) -> None:
+    def _publish_suspension_request(self, key: TransferKey, mismatch: SuspensionMismatch) -> None:
         """Ask a starter to suspend or resume its remote job, and repeat the request after growing pauses."""
         last = self._out.get(key)
-        if last and last.desired != shown.desired:
+        if last and last.desired != mismatch.desired:
             self._forget_suspension_request_pauses(key)
         if not self._backoff.may_try(key):
             return
         transfer = self._ledger.open[key]
-        self._out[key] = shown
+        self._out[key] = mismatch
         self._times[key] += 1
         if self._times[key] <= REQUESTS_BEFORE_WARNING:
-            self._ledger.add_history_line(transfer, f"suspension request to the starter: {shown.why}")
+            self._ledger.add_history_line(transfer, f"suspension request to the starter: {mismatch.why}")
         elif self._times[key] == REQUESTS_BEFORE_WARNING + 1:
             self._ledger.add_history_line(transfer, UNHEEDED_SUSPENSION_WARNING)
         message = TransferMessage(
             transfer=transfer.name,
             outcome=TransferOutcome.AGREE,
-            desired=shown.desired,
-            at=f"{shown.at[0].timestamp():.3f}",
-            reason=shown.why,
+            desired=mismatch.desired,
+            at=f"{mismatch.at[0].timestamp():.3f}",
+            reason=mismatch.why,
         )
-        action = TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=message)
+        action = TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=mismatch.why, verdict=message)
         self._verdicts.publish_verdict_and_wake(action)
 
     def _withdraw_suspension_request(self, key: TransferKey, busy: Container[TransferKey]) -> None:

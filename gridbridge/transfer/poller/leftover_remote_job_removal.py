@@ -73,9 +73,9 @@ class OrphanRemoteJobCleaner:
                     _log.error("event=left_behind %s claim=%s why=%r", of, transfer.claim, why)
                 self._stop_watching_ended_transfer(transfer)
 
-    def _is_remote_folder_removed(self, ended: Transfer) -> bool:
+    def _is_remote_folder_removed(self, ended_transfer: Transfer) -> bool:
         """Say whether a transfer's remote folder is gone; if not, begin to remove the folder."""
-        name = ended.transfer_key
+        name = ended_transfer.transfer_key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
             if not removal.exception():
@@ -84,21 +84,23 @@ class OrphanRemoteJobCleaner:
             _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(removal.exception()))
         if name in self._unstaging:
             return False
-        if not (folder := self._inbox.staged_folder_of_record(ended.record)):
+        if not (folder := self._inbox.staged_folder_of_record(ended_transfer.record)):
             return True
-        if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
-            self._ledger.add_history_line(ended, f"outputs may be missing at home: kept at {ended.remote}, {folder}")
+        if home_and_remote_mismatches.may_remote_folder_have_outputs(ended_transfer):
+            self._ledger.add_history_line(
+                ended_transfer, f"outputs may be missing at home: kept at {ended_transfer.remote}, {folder}"
+            )
             return False
         if self._backoff.may_try(name):
             self._unstaging[name] = self._workers.run_call_in_thread(
-                ended.owner, self._remote.remove_staged_files, ended
+                ended_transfer.owner, self._remote.remove_staged_files, ended_transfer
             )
         return False
 
-    def _stop_watching_ended_transfer(self, ended: Transfer) -> None:
+    def _stop_watching_ended_transfer(self, ended_transfer: Transfer) -> None:
         """Remove a transfer's message file and then its row: a message without a row would look new."""
-        self._inbox.remove_stored_message(ended.record)
-        self._ledger.stop_watching_remote_job(ended)
+        self._inbox.remove_stored_message(ended_transfer.record)
+        self._ledger.stop_watching_remote_job(ended_transfer)
 
     def _begin_orphan_deletion(self, orphan: OrphanRemoteJob) -> None:
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:

@@ -111,14 +111,14 @@ RECALL_PROGRAM = "poller recall"
 
 def recall_journal_entry(
     candidates: Sequence[Transfer],
-    due: Sequence[TaskRecall],
+    due_recalls: Sequence[TaskRecall],
     situation: TransferSituation,
     queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
     free: int,
 ) -> DecisionJournalEntry:
     """Return a journal entry of the tasks to bring home, with all tasks that were considered."""
-    considered = candidates[: 1 + candidates.index(due[-1].transfer)]
+    considered = candidates[: 1 + candidates.index(due_recalls[-1].transfer)]
     inputs = {
         **encode_transfer_journal_rows(considered, situation),
         "queues": {name: model_value_to_json(queues[name]) for name in {transfer.queue for transfer in considered}},
@@ -126,7 +126,7 @@ def recall_journal_entry(
         "free": free,
     }
     keys = frozenset(transfer.transfer_key for transfer in considered[:ROWS])
-    sentences = [_describe_task_recall(recall) for recall in due if recall.transfer.transfer_key in keys]
+    sentences = [_describe_task_recall(recall) for recall in due_recalls if recall.transfer.transfer_key in keys]
     return make_journal_entry(RECALL_PROGRAM, situation.now, inputs, sentences)
 
 

@@ -263,24 +263,24 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
             self._ledger.add_history_line(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
-    def are_claim_files_removed(self, ended: Transfer) -> bool:
+    def are_claim_files_removed(self, ended_transfer: Transfer) -> bool:
         """Say whether a transfer's claim file and grant file are gone; if not, begin to remove both."""
-        kind, _ = claim_and_guard.split_claim_name(ended.claim)
+        kind, _ = claim_and_guard.split_claim_name(ended_transfer.claim)
         if kind == claim_and_guard.FILE:
             try:
-                self._files.remove_claim_files(ended)
+                self._files.remove_claim_files(ended_transfer)
             except StateError as error:
                 _log.warning("event=failed act=remove_claim why=%r", str(error))
                 return False
             return True
-        is_granted = kind == claim_and_guard.GRANT and ended.claimed == claim_and_guard.JOB
-        if not is_granted or ended.remote not in self.policy.clusters:
+        is_granted = kind == claim_and_guard.GRANT and ended_transfer.claimed == claim_and_guard.JOB
+        if not is_granted or ended_transfer.remote not in self.policy.clusters:
             return True
-        name = ended.transfer_key
+        name = ended_transfer.transfer_key
         if name not in self._removing:
             if self._backoff.may_try(name):
                 self._removing[name] = self._workers.run_call_in_thread(
-                    f"cluster {ended.remote}", self._files.remove_grant_file, ended
+                    f"cluster {ended_transfer.remote}", self._files.remove_grant_file, ended_transfer
                 )
             return False
         if not self._removing[name].done():

@@ -171,12 +171,12 @@ class TransferLedger:
         self.open[transfer.transfer_key] = transfer
         self._log_withheld_lines(transfer)
 
-    def reopen_transfer(self, ended: Transfer) -> None:
+    def reopen_transfer(self, ended_transfer: Transfer) -> None:
         """Reopen a closed transfer whose end home has missed, unless its task was sent again in the meantime."""
-        names = [attempt.name for attempt in self.attempts_of_task(ended.name, ended.uid)]
-        if names[-1:] == [ended.name] and ended.transfer_key not in self.open:
-            self.store_transfer(ended.with_changes(closed_at=None, updated_at=self._clock.now()))
-            self.add_history_line(ended, UNDELIVERED_REASON)
+        names = [attempt.name for attempt in self.attempts_of_task(ended_transfer.name, ended_transfer.uid)]
+        if names[-1:] == [ended_transfer.name] and ended_transfer.transfer_key not in self.open:
+            self.store_transfer(ended_transfer.with_changes(closed_at=None, updated_at=self._clock.now()))
+            self.add_history_line(ended_transfer, UNDELIVERED_REASON)
 
     def store_owner_proof(self, closed: Transfer) -> None:
         """Store and publish whether the home job list proves the owner of a closed transfer."""

@@ -258,13 +258,13 @@ def _lock_output_file(descriptor: int) -> None:
             raise
 
 
-def _count_stream_bytes_already_written(fetched: str, path: str, begun: int) -> int:
-    """Count the bytes of a stream that follow the file's first `begun` bytes; 0 if the file has other bytes there."""
+def _count_stream_bytes_already_written(fetched: str, path: str, begin_offset: int) -> int:
+    """Count the stream's bytes that the file already has after its first `begin_offset` bytes; 0 if they differ."""
     if not os.access(path, os.R_OK):
         return 0
     agreeing = 0
     with open(fetched, "rb") as fetched_file, open(path, "rb") as file:
-        file.seek(begun)
+        file.seek(begin_offset)
         while ours := fetched_file.read(1 << 16):
             theirs = file.read(len(ours))
             if not ours.startswith(theirs):

@@ -61,38 +61,40 @@ def do_recall_step(
 
 
 def _delete_waiting_remote_job(
-    cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: TransferMessage
+    cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, recall_note: TransferMessage
 ) -> TransferMessage | int:
-    begun = begun.with_changes(phase=DELETING)
-    task.write_recall_note(begun)
+    recall_note = recall_note.with_changes(phase=DELETING)
+    task.write_recall_note(recall_note)
     had_waited = cell.delete_waiting_job(remote, remote_id)
     if had_waited is None:
         return _give_up_recall(cell, task, remote, remote_id)
-    reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
-    begun = begun.with_changes(phase=GONE, reason=reason)
-    task.write_recall_note(begun)
-    return _confirm_remote_job_gone(cell, remote, remote_id, begun)
+    reason = recall_note.reason if had_waited else f"{recall_note.reason}; {KILLED}"
+    recall_note = recall_note.with_changes(phase=GONE, reason=reason)
+    task.write_recall_note(recall_note)
+    return _confirm_remote_job_gone(cell, remote, remote_id, recall_note)
 
 
-def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
+def task_end_after_recall(recall_note: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
     """Return the task's end, which is a requeue, if the recall has deleted the remote job; otherwise None.
 
     The recall counts as the cause only if the remote job was killed, or if its end is unknown.
     """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
-    if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
+    if recall_note.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
-    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already names the deletion
-    reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
+    is_news = is_kill and recall_note.phase == DELETING  # in phase GONE the reason already names the deletion
+    reason = f"{recall_note.reason}; {KILLED}" if is_news else recall_note.reason
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 
 
 def _confirm_remote_job_gone(
-    cell: "WaitingRemoteJobRecaller[Away]", remote: Away, remote_id: str, begun: TransferMessage
+    cell: "WaitingRemoteJobRecaller[Away]", remote: Away, remote_id: str, recall_note: TransferMessage
 ) -> TransferMessage | int:
     if cell.query_job_state(remote, remote_id).is_listed:
         return CONFIRM_S
-    return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason)
+    return TransferMessage(
+        outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=recall_note.reason
+    )
 
 
 def _give_up_recall(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
