@@ -59,7 +59,7 @@ Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles 
 def run_here_or_on_transfer_host(
     command: click.Command,
     name: str,
-    status_after_lost_connection: int = output_and_errors.ERROR,
+    status_if_unreached: int = output_and_errors.ERROR,
     writes: Writes = lambda *_: None,
     changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> None:
@@ -80,21 +80,21 @@ def run_here_or_on_transfer_host(
     files = writes(options, words)
     if files:
         sys.exit(relay_and_fetch_output_files(transfer_host, name, files))
-    sys.exit(run_on_transfer_host(transfer_host, name, words, status_after_lost_connection, changes=changes(options)))
+    sys.exit(run_on_transfer_host(transfer_host, name, words, status_if_unreached, changes=changes(options)))
 
 
 def run_on_transfer_host(
     transfer_host: str,
     name: str,
     words: Sequence[str],
-    status_after_lost_connection: int,
+    status_if_unreached: int,
     stdin: bytes | None = None,
     *,
     changes: bool = False,
 ) -> int:
     """Run a command on the transfer host by ssh, and return its exit status.
 
-    Returns `status_after_lost_connection` if the host was not reached. Returns UNANSWERED if the connection was lost
+    Returns `status_if_unreached` if the host was not reached. Returns UNANSWERED if the connection was lost
     and a command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
@@ -104,7 +104,7 @@ def run_on_transfer_host(
     is_begun = changes and status == ssh.RELAY_FAILED
     message = LOST if is_begun else NOT_REACHED if changes else EITHER
     output_and_errors.print_error(message.format(name, transfer_host))
-    return UNANSWERED if is_begun else status_after_lost_connection
+    return UNANSWERED if is_begun else status_if_unreached
 
 
 def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCommandOutputFiles) -> int:
