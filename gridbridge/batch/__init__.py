@@ -40,7 +40,7 @@ def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
-    """Load the recalling module if the batch system's delete command says whether a job still waited; else None."""
+    """Load the module that recalls jobs; None if the batch system can't say whether a deleted job still waited."""
     submit = _import_submit_module(cluster)
     return submit if hasattr(submit, "delete_waiting_job") else None
 

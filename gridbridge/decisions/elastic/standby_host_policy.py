@@ -80,7 +80,7 @@ def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, fl
     return max(0, int(most))
 
 
-# plan reasons that allow power-offs; reasons of budgets do not, because no budget includes the site's own hosts
+# reasons of a plan that allow power-offs; none is about a budget, because budgets don't count the site's own hosts
 MAY_SHRINK = (
     BalancePlanReason.NO_NEED,
     BalancePlanReason.ALL_FIT,

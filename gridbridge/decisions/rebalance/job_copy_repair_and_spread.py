@@ -34,7 +34,7 @@ def plan_job_repair_or_spread(
 
 
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: RebalanceJobOrDataset, *, is_asked: bool) -> str:
-    """Plan a job's repair or else an even spread; return a sentence about the plan."""
+    """Plan a job's repair or, if no copy needs repair, an even spread; return a sentence about the plan."""
     wrong = draft_job_repair(draft, job)
     lack = number_with_noun(wrong, "task still lacks copies or has", "tasks still lack copies or have")
     still_wrong = f"{lack} wrong copies" if wrong else ""

@@ -195,7 +195,7 @@ def _carry_files(
     except StorageAreaUnreachable:
         raise
     except StorageAreaUnusable:
-        # a disk quota may be used up, whose free space can't be measured
+        # perhaps a disk quota is used up, although the measured space of the disk was enough
         remove_unneeded_files(store, needed | copied.keys())
         raise
     store.rename_files({name: file.digest for name, file in absent.items() if file.digest not in changed}, of_others)

@@ -12,7 +12,7 @@ REFUSED = 1
 
 
 class QsubOptionsCommand(click.Command):
-    """A command with qsub's options: -h holds the job, and only a single -h prints the help."""
+    """A command with qsub's options: -h holds the job; if -h is the only argument, the help is printed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)

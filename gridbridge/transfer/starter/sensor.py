@@ -98,7 +98,7 @@ class HostLoadSensor:
             self._log_sensor_trouble(f"no poller could be started: {error.strerror}")
 
     def _does_poller_hang(self, beat: float, now: float, passed: float) -> bool:
-        """Say whether the poller gave no sign of life for long, by the monotonic clock.
+        """Say whether the poller has given no sign of life for longer than the limit.
 
         If a sign of life has a future time, the poller has announced a silence. A pause of the sensor itself counts as
         at most half of the limit, because the host may have been frozen.
