@@ -4,13 +4,14 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.decisions.transfer.transfer_job_refusal_reasons import find_local_only_queues
-from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.errors import ClusterStateUnknown, GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.fixed_paths import PUBLISHED
@@ -40,6 +41,18 @@ class ClusterQueryResult:
     vocabulary: NamesOfferedByCluster | None = None  # None: the names were not queried this time
     trouble: str = ""
     shared: LastClusterQueryResult | None = None  # the result as stored for other programs
+
+
+@contextmanager
+def unexpected_answer_as_error(cluster: str) -> Iterator[None]:
+    """Raise GridbridgeError or OSError for any exception of a query: a cluster's answer must not end a service."""
+    try:
+        yield
+    except (GridbridgeError, OSError):
+        raise
+    except Exception as error:
+        _log.exception("event=fault cluster=%s", cluster)
+        raise ClusterStateUnknown(f"{type(error).__name__}: {error}") from error
 
 
 def query_interval_by_answer_time(usual_s: float, pace: PollerSection) -> float:
@@ -147,14 +160,12 @@ class ClusterObserver:
 
     def _query_cluster_snapshot(self, jobs: frozenset[int], campaign_jobs: frozenset[int]) -> ClusterQueryResult:
         try:
-            snapshot, took_s = cluster_status_reader(self._where).query_cluster_snapshot(
-                self._where, self.cluster, jobs, self._transfer_queues, campaign_jobs
-            )
+            with unexpected_answer_as_error(self.cluster):
+                snapshot, took_s = cluster_status_reader(self._where).query_cluster_snapshot(
+                    self._where, self.cluster, jobs, self._transfer_queues, campaign_jobs
+                )
         except (GridbridgeError, OSError) as error:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
-        except Exception as error:  # an unexpected answer must not end the service
-            _log.exception("event=fault cluster=%s", self.cluster)
-            return ClusterQueryResult(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
         if self._where.has_own_accounts:
             listed = {job: self._replace_accounts_by_owners(rows) for job, rows in snapshot.jobs.items()}
             snapshot = replace(snapshot, jobs=listed, copies=self._replace_accounts_by_owners(snapshot.copies))

@@ -63,6 +63,7 @@ _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* no
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _MOST, _MOST_AMOUNT = 2**32, 1e15  # largest accepted id or count, and largest accepted number of seconds or kB
+_LATEST = 10**18  # no time in microseconds is as large
 _DIGITS = 10  # every task id has fewer digits
 SIGNALLED = 128  # a larger exit status is 128 plus the number of a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
@@ -82,6 +83,8 @@ def parse_accounting_line(line: str) -> dict[str, str]:
 def parse_epoch_seconds(text: str) -> float:
     """Parse a time as seconds since the epoch; raise ValueError for other text."""
     time = int(text)
+    if time > _LATEST:
+        raise ValueError(f"{text[:40]} is too large for a time")
     if time > MILLISECONDS:
         return time / (1e6 if time > MICROSECONDS else 1e3)
     return float(time)
@@ -118,7 +121,8 @@ def _match_last_accounting_fields(fields: list[str]) -> re.Match[str] | None:
     format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
-    is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
+    is_time = submitted.isascii() and submitted.isdigit() and len(submitted) < len(str(_LATEST))
+    is_univa = is_time and int(submitted) > MILLISECONDS
     matches = (form.search(f":{fields[-1]}") for form in ((UNIVA, *ENDS) if is_univa else ENDS))
     return next(filter(None, matches), None)
 

@@ -41,6 +41,7 @@ ARRAY = slice(10, 19)  # columns of the array id in a line of `oarstat --array`
 WITH_ARRAY = 80  # width of a line of `oarstat --array`
 LETTER_AT = {73: 61, WITH_ARRAY: 70}
 PARTS_OF_STATUS = 4
+_MOST = 2**63 - 1
 # types of the events that `oardel -s` records; the REST interface takes only numbers of signals
 SUSPENDED = (f"SIGNAL_{SUSPEND}", f"SIGNAL_{SIGNAL_NUMBERS[SUSPEND]}")
 RESUMED = (f"SIGNAL_{RESUME}", f"SIGNAL_{SIGNAL_NUMBERS[RESUME]}")
@@ -281,7 +282,7 @@ def _parse_json_objects(answer: bytes) -> list[dict[str, object]]:
         return []
     try:
         shown = json.loads(answer.decode("utf-8", "surrogateescape"), strict=False)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(f"OAR: the output is not JSON: {error}") from error
     if not isinstance(shown, dict) or not all(isinstance(entry, dict) for entry in shown.values()):
         raise ParseError("OAR: the JSON has an unknown structure")
@@ -301,4 +302,8 @@ def _require_table(value: object) -> dict[str, object]:
 
 
 def _parse_integer(value: object) -> int:
-    return int(str(value))
+    """Parse an integer; raise ValueError for a number that no column of OAR's database can have."""
+    number = int(str(value))
+    if abs(number) > _MOST:
+        raise ValueError(f"{str(value)[:40]} is too large")
+    return number

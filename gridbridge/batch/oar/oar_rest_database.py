@@ -56,12 +56,12 @@ class OarRestDatabase:
         """Return jobs with their events, which the same query reads: an ended job's events are complete."""
         jobs: dict[int, Row] = {}
         events, assigned = defaultdict[int, list[Row]](list), defaultdict[int, list[Row]](list)
-        for row in self._select(_jobs_and_events_query(condition), "job_id"):
+        for row in self._select(_jobs_and_events_query(condition), *COLUMNS.split(", "), "event_id"):
             jobs[number := number_in_column(row, "job_id")] = row
             events[number] += [row] if row["event_id"] is not None else []
         started = (job for job, row in jobs.items() if row["state"] not in NO_RESOURCES)
         for condition_on_ids in _conditions_on_ids("jobs.job_id", started):
-            for row in self._select(ASSIGNED + condition_on_ids, "job_id"):
+            for row in self._select(ASSIGNED + condition_on_ids, "job_id", "resource_id", "network_address"):
                 assigned[number_in_column(row, "job_id")].append(row)
         return [_oar_job(jobs[job], events[job], assigned[job]) for job in sorted(jobs)]
 
@@ -95,7 +95,7 @@ class OarRestDatabase:
     def _resources_and_yielding_jobs(self) -> tuple[list[OarResource], frozenset[str]]:
         rows: dict[str, dict[str, object]] = {}
         jobs, yielding = defaultdict[str, list[str]](list), set[str]()
-        for row in self._select(RESOURCES, "resource_id"):
+        for row in self._select(RESOURCES, "resource_id", "gb_job", "gb_queue"):
             number = str(row["resource_id"])
             rows[number] = {key: value for key, value in row.items() if key not in (WHOLE, "gb_job", "gb_queue")}
             if (job := row["gb_job"]) is not None:
@@ -107,8 +107,8 @@ class OarRestDatabase:
     def _send(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> OarRestAnswer:
         return send_request(self._server, method, path, body, kind, LIST_BYTES)
 
-    def _select(self, query: str, key: str) -> list[Row]:
-        """Return the rows of an SQL query; `key` is a column that is never null.
+    def _select(self, query: str, key: str, *columns: str) -> list[Row]:
+        """Return the rows of an SQL query with these columns, of which `key` is never null.
 
         The answer's `total` is of an earlier query, so it may differ.
         """
@@ -116,9 +116,11 @@ class OarRestDatabase:
         words = urlencode({"query": joined, "limit": MOST_ROWS}, safe="(),'=*")
         table = self._send("GET", f"/select_all?{words}").require_success().json_table()
         rows = require_rows(table.get("items"))
-        if not rows or len(rows) >= MOST_ROWS or any(key not in row for row in rows):
+        found = [row for row in rows if row.get(key) is not None]
+        are_whole = all(key in row for row in rows) and all(row.keys() >= {*columns} for row in found)
+        if not rows or len(rows) >= MOST_ROWS or not are_whole:
             raise ParseError(f"{self.host}: /select_all: the answer is incomplete")
-        return [row for row in rows if row[key] is not None]
+        return [*found]
 
 
 def _jobs_and_events_query(condition: str) -> str:

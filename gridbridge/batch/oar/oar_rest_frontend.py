@@ -19,6 +19,7 @@ KILLED_BEFORE, MISSING = 6, 404  # exit status of oardel; HTTP status
 UNSAFE = '"$`\\'  # characters that the interface's shell would interpret
 DAY_S = 86400
 EXITED = " command exited with status "
+MOST_STATUS_DIGITS = 5
 
 
 class OarRestFrontend(OarRestDatabase):
@@ -186,10 +187,10 @@ def _program_end(program: str, answer: OarRestAnswer) -> CompletedProgram:
         except (ParseError, KeyError) as error:
             why = f"{error}: the outcome is unknown".encode()
             raise CommandFailed(answer.request, None, b"", why) from error
-        return CompletedProgram((program,), 0, output.encode(), b"")
+        return CompletedProgram((program,), 0, output.encode("utf-8", "replace"), b"")
     who, is_end, rest = answer.message().partition(EXITED)
     number, _, output = rest.partition(": ")
-    if not is_end or not number.isdecimal():
+    if not is_end or not number.isdecimal() or len(number) > MOST_STATUS_DIGITS:
         answer.require_success()
     text = output.rpartition("\nCmd:\n")[0] or output.rpartition(". (Command was: ")[0] or output
     status = int(number) if who == "Oarsub" else os.waitstatus_to_exitcode(int(number))  # others: a wait status

@@ -102,7 +102,7 @@ class OarRestAnswer:
         """Return the answer's JSON object; raise ParseError for another content."""
         try:
             table = json.loads(self.content.decode("utf-8", "surrogateescape")) if self._kind == JSON else None
-        except ValueError:
+        except (ValueError, RecursionError):
             table = None
         if not isinstance(table, dict):
             raise ParseError(
@@ -111,9 +111,10 @@ class OarRestAnswer:
         return table
 
     def message(self) -> str:
-        """Return the interface's own message of a failure, or the HTTP status."""
+        """Return the interface's own message of a failure, or the HTTP status; the message can be encoded as UTF-8."""
         with suppress(ParseError):
-            return str(self.json_table().get("message") or f"HTTP status {self.status}").strip()
+            message = str(self.json_table().get("message") or f"HTTP status {self.status}").strip()
+            return message.encode("utf-8", "replace").decode()
         return f"HTTP status {self.status} with {self._kind!r}"
 
     def require_success(self) -> "OarRestAnswer":

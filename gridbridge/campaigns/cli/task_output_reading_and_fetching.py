@@ -28,9 +28,10 @@ A_CALL = 200  # at most this many files are read in one call
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
-most=$2; shift 2
+most=$2 from=${3%/*}; shift 2
+case $1 in */*) [ -O "$from" ] && case $(ls -ld -- "$from") in d????-??-*) ;; *) false ;; esac ;; esac || most=
 for name; do
-    if [ -f "$name" ]; then printf +; tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; fi
+    if [ -n "$most" ] && [ -f "$name" ]; then printf +; tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; fi
     printf '\\000'
 done
 """
@@ -281,7 +282,10 @@ def _read_output_tails_at_cluster(
 
 
 def read_output_tails_by_name(source: TaskOutputFolderAtCluster, names: Sequence[str], most: int) -> dict[str, str]:
-    """Return the last bytes of those files in a campaign's output folder that exist; raise GridbridgeError."""
+    """Return the last bytes of those files in a campaign's output folder that exist; raise GridbridgeError.
+
+    If the names begin with a folder, the same for all, its files count only if the caller alone owns and can write it.
+    """
     texts: dict[str, str] = {}
     for first in range(0, len(names), A_CALL):
         texts |= _read_tails_at_once(source, names[first : first + A_CALL], most)

@@ -21,6 +21,7 @@ from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.host_clocks import ClockJump, shift_past_time_by_clock_jumps
 from gridbridge.model.site_configuration import Policy
+from gridbridge.program.cluster_observer import unexpected_answer_as_error
 from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -166,9 +167,10 @@ class BlockedLocalJobFinder:
             where = configured_cluster_access(self._policy, cluster)
             shows = batch_adapter_of_cluster(where).shows_crowd
             try:
-                names = shows.query_instances_able_to_run_job(where, request.asked) if shows else frozenset()
-            except GridbridgeError as error:
-                _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
+                with unexpected_answer_as_error(cluster):
+                    names = shows.query_instances_able_to_run_job(where, request.asked) if shows else frozenset()
+            except (GridbridgeError, OSError) as error:
+                _log.warning("event=no_requests cluster=%s why=%r", cluster, describe_error(error))
                 continue
             if hosts := tuple(host for host in request.places if host.name in names):
                 yield replace(request, places=hosts)
@@ -183,10 +185,11 @@ class BlockedLocalJobFinder:
     def _query_blocked_local_jobs(self, cluster: str) -> deletions.CellRequestsAndResources:
         where = configured_cluster_access(self._policy, cluster)
         try:
-            if shows := batch_adapter_of_cluster(where).shows_crowd:
-                return shows.query_blocked_jobs(where)
-        except GridbridgeError as error:
-            _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
+            with unexpected_answer_as_error(cluster):
+                if shows := batch_adapter_of_cluster(where).shows_crowd:
+                    return shows.query_blocked_jobs(where)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_requests cluster=%s why=%r", cluster, describe_error(error))
         return deletions.CellRequestsAndResources()
 
 

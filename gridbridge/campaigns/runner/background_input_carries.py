@@ -1,7 +1,7 @@
 """Carries input files of tasks to clusters as the campaigns' owners, and removes the copies of ended campaigns."""
 
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner.array_submitter import (
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignCluster, TaskAttempt
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.fixed_paths import NOT_NOW
@@ -68,6 +68,17 @@ def pop_ended_programs(running: dict[Pair, T]) -> list[tuple[Pair, T, CompletedP
     return ended
 
 
+def _missing_files_of_array(missing: Mapping[int, str], attempts: Iterable[TaskAttempt]) -> dict[int, str]:
+    """Return what an owner's answer says of an array's tasks; raise ParseError if the answer is about other tasks only.
+
+    The array's other tasks are resent without loss of an attempt, so each answer must use up an attempt.
+    """
+    of_array = {attempt.task: missing[attempt.task] for attempt in attempts if attempt.task in missing}
+    if missing and not of_array:
+        raise ParseError("carry-inputs: the answer is about tasks that are not in the array")
+    return of_array
+
+
 class BackgroundInputCarries:
     """Carries the input files of arrays to clusters, before the arrays are submitted.
 
@@ -109,12 +120,13 @@ class BackgroundInputCarries:
         owner = self._owners.uid_of_owner(array.campaign), array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
             if carry := self._acts.timed_input_carry(answer):
+                missing = _missing_files_of_array(carry.missing, attempts)
                 if campaign := self._campaigns.find_campaign(array.campaign):
                     self._copies.record_carry(campaign, array.cluster, carry)
                 words, of = "event=carried array=%d.%d at=%s bytes=%d took_s=%.1f", array.campaign_and_array_number
                 _log.info(words, *of, array.cluster, carry.copied_bytes, carry.took_s)
-                if carry.missing:
-                    raise TasksWithoutInputs(carry.missing)
+                if missing:
+                    raise TasksWithoutInputs(missing)
                 self._carried.add(array.campaign_and_array_number)
                 return
         elif may_start_owner_program(owner, self._running):

@@ -1,5 +1,6 @@
 """Turns campaign files in the inbox into campaigns or added tasks, and publishes the answers."""
 
+import json
 import logging
 from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from gridbridge.model.campaigns.campaign_configuration_sections import CampaignR
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_file_and_array_names import INPUT_GROUPS
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor
+from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.host_clocks import sum_clock_jumps
@@ -55,6 +56,10 @@ NOBODY = -1  # uid in place of the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
 MB = 1_000_000
+# largest size of the JDLs of a person's unfinished campaigns, because each cycle reads all of them
+MOST_JDL_MB = 64
+# largest number of campaigns that wait for the same campaign task by task, because each ended task changes rows of each
+MOST_DEPENDENTS = 20
 # largest number of predecessors of a person's unfinished campaigns, because each cycle examines all of them
 MOST_PREDECESSORS = 10_000
 
@@ -137,6 +142,7 @@ class CampaignAndRequestIntake:
 
     def restore_lost_campaigns(self) -> None:
         """Create campaigns and added tasks that a restored state file lacks, and pause these campaigns."""
+        campaign_inbox.make_folder_of_files_in_process(self._folder)
         campaigns = self._campaigns.all_campaigns()
         for campaign in campaigns:
             self._given.register_campaign_file(campaign.number, campaign.uid, campaign.digest)
@@ -269,11 +275,18 @@ class CampaignAndRequestIntake:
         held, size = campaign_files_of_owners.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
-            return ""
+            return self._jdl_limit_violation(new_file)
         brought = number_with_noun(held + 1, "campaign file")
         would = f"you would have {brought} with {(size + new_file.size) / MB:.1f} MB"
         purge = "griddel --purge removes the files of ended campaigns"
         return f"{would}; expected at most {most} files with {most_mb} MB: {purge}"
+
+    def _jdl_limit_violation(self, new_file: NewCampaignOrAddedTasksFile) -> str:
+        if new_file.extended_campaign_number is not None:
+            return ""
+        size = self._campaigns.measure_jdls_of_person(new_file.uid) + len(json.dumps(new_file.header))
+        wrong = f"your unfinished campaigns would have descriptions of {size / MB:.1f} MB without their parameters"
+        return "" if size <= MOST_JDL_MB * MB else f"{wrong}; expected at most {MOST_JDL_MB} MB"
 
     def _new_campaign_or_refusal(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         try:
@@ -327,6 +340,11 @@ class CampaignAndRequestIntake:
                 return f"after {predecessor.jdl_text}: {earlier}"
             if earlier.number in after:
                 return f"after {predecessor.jdl_text}: campaign {earlier.number} is named twice"
+            if is_new and predecessor.condition is PredecessorCondition.SAME:
+                dependents = self._predecessors.dependents_task_by_task(earlier.number)
+                if len(dependents) >= MOST_DEPENDENTS:
+                    problem = f"{len(dependents)} unfinished campaigns wait for its tasks"
+                    return f"after {predecessor.jdl_text}: {problem}; expected less than {MOST_DEPENDENTS}"
             progress = self._predecessors.progress_of_campaign(earlier.number)
             tasks, on_failure = campaign.tasks, jdl.on_failure
             if is_new and (why := explain_unusable_predecessor(predecessor, progress, tasks, on_failure)):

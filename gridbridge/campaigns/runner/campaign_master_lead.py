@@ -135,6 +135,8 @@ class CampaignMasterLead:
         return True
 
     def _require_shared_folders(self, lease: CampaignMasterLease) -> Mapping[str, SharedFolderMark]:
+        with suppress(FileNotFoundError):  # the folder above is missing, and so are the marks
+            safe_files.make_private_folder(self._folders[0])
         marks = {}
         for folder in self._folders:
             term, _, inode = master_records.read_master_record(folder, self._program)

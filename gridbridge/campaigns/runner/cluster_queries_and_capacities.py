@@ -35,6 +35,7 @@ from gridbridge.program.cluster_observer import (
     SharedClusterSnapshot,
     identify_cluster_query,
     query_result_to_share,
+    unexpected_answer_as_error,
 )
 from gridbridge.shell.clock import Clock, time_zone_named
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -118,8 +119,9 @@ class ClusterSnapshotFetcher:
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
         where, queues = configured_cluster_access(self._policy, name), self._policy.transfer_queues_of_cluster(name)
         try:
-            query = cluster_status_reader(where).query_cluster_snapshot
-            answer = SharedClusterSnapshot(snapshot=query(where, name, sent_jobs.jobs, queues, sent_jobs.jobs)[0])
+            with unexpected_answer_as_error(name):
+                query = cluster_status_reader(where).query_cluster_snapshot
+                answer = SharedClusterSnapshot(snapshot=query(where, name, sent_jobs.jobs, queues, sent_jobs.jobs)[0])
         except (GridbridgeError, OSError) as error:
             answer = SharedClusterSnapshot(trouble=describe_error(error))
         location, now = identify_cluster_query(where, queues), self._clock.now()
@@ -179,9 +181,10 @@ def _query_arrays_by_cluster(
         system = batch_adapter_of_cluster(where).array_ends
         assert system  # campaigns use only batch systems that accept arrays
         try:
-            return query(system, where, by_cluster[name])
-        except GridbridgeError as error:
-            _log.warning("event=no_ends cluster=%s why=%r", name, str(error))
+            with unexpected_answer_as_error(name):
+                return query(system, where, by_cluster[name])
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_ends cluster=%s why=%r", name, describe_error(error))
             return without_answer(by_cluster[name])
 
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
@@ -210,8 +213,9 @@ class ClusterArrayLimitCache:
     def _query_array_limits_of_cluster(self, name: str) -> bool:
         where = configured_cluster_access(self._policy, name)
         try:
-            if system := batch_adapter_of_cluster(where).array_ends:
-                self._known[name] = system.query_array_limits(where)
+            with unexpected_answer_as_error(name):
+                if system := batch_adapter_of_cluster(where).array_ends:
+                    self._known[name] = system.query_array_limits(where)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_limits cluster=%s why=%r", name, describe_error(error))
             return False

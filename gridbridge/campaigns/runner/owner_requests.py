@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatist
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
+from gridbridge.campaigns.store.campaign_files_of_owners import HIGHEST
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -174,9 +176,9 @@ class CampaignOwnerRequestHandler:
             and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
             and not self._is_campaign_file_refused(campaign.number)
         ]
+        theirs = [campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers)]
         # after a kill all tasks of these campaigns are published again
-        self._begin(campaign.number for campaign in campaigns)
-        theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
+        self._begin(campaign.number for campaign in theirs)
         ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
         for number in ended:
             try:
@@ -348,12 +350,11 @@ class CampaignOwnerRequestHandler:
     def _queue_failed_tasks_of_event(self, event: CampaignEvent, token: str = "") -> bool:
         """Queue the failed tasks of an event for a retry; return whether the event has failed tasks."""
         outcomes = _attempt_outcomes_of_event(event)
-        waiting = self._campaigns.list_unsent_tasks(event.campaign)
-        waits = {task for batch in waiting for task in range(batch.first, batch.last + 1)}
+        waiting = sorted((part.first, part.last) for part in self._campaigns.list_unsent_tasks(event.campaign))
         after = self._reached.pop((token, event.number), -1)
         while portion := self._tries.failed_attempts_of_event(event, outcomes, after, ENDS_PER_TRANSACTION):
             after = portion[-1].task
-            failed = [attempt for attempt in portion if attempt.task not in waits]
+            failed = [attempt for attempt in portion if not _is_task_in_ranges(attempt.task, waiting)]
             last = self._tries.last_attempt_numbers(event.campaign, [attempt.task for attempt in failed])
             with self._database.transaction():
                 self._tries.set_past_mark_of_attempts(event.campaign, [*last])
@@ -364,6 +365,12 @@ class CampaignOwnerRequestHandler:
                 self._reached[token, event.number] = after
                 raise PartlyDoneOwnerRequest(f"event {event.number}: tasks after {after} are not queued yet")
         return after >= 0
+
+
+def _is_task_in_ranges(task: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    """Say whether a task is in one of the ascending ranges, each a pair of first and last task."""
+    at = bisect_right(ranges, (task, HIGHEST))
+    return at > 0 and task <= ranges[at - 1][1]
 
 
 def _attempt_outcomes_of_event(event: CampaignEvent) -> list[TaskAttemptOutcome]:

@@ -74,6 +74,12 @@ class CampaignRows:
         """Return campaigns that have not ended or still have arrays at clusters, ordered by number."""
         return self.database.query_rows_as(Campaign, BY_NUMBER.where(IS_UNFINISHED))
 
+    def measure_jdls_of_person(self, uid: int) -> int:
+        """Return the characters of the JDLs of a person's unfinished campaigns, as stored."""
+        query = select(func.sum(func.length(CAMPAIGNS.c.jdl)).label("size")).where(CAMPAIGNS.c.uid == uid, IS_GOING)
+        (row,) = self.database.rows(query)
+        return int(row["size"] or 0)
+
     def is_campaign_unfinished(self, number: int) -> bool:
         return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, IS_UNFINISHED)))
 

@@ -92,6 +92,12 @@ def _is_private_inbox(facts: os.stat_result, uid: int, folder: str) -> bool:
     return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
 
 
+def make_folder_of_files_in_process(folder: str) -> None:
+    """Make the service's folder of files in process, and move away such a folder that another user has made."""
+    with suppress(FileNotFoundError):  # there is no inbox yet
+        safe_files.make_private_folder(f"{folder}/{BEGUN}")
+
+
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
     """Return relative paths: files in process, and the first new files of each person and kind."""
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]

@@ -17,7 +17,8 @@ RECORD_BYTES = 160  # all records have this length, so that a new record replace
 def read_master_record(folder: str, program: str) -> tuple[int, str, int]:
     """Return term and host of the leading master, and the record's inode number; 0, "-" and 0 without a record."""
     try:
-        end = os.open(f"{folder}/{MASTER_TERM}{program}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        options = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        end = os.open(f"{folder}/{MASTER_TERM}{program}", options)
     except FileNotFoundError:
         return 0, NO_MASTER, 0
     try:

@@ -38,7 +38,12 @@ _UNBROUGHT_OF_PREDECESSORS = (
         OUTPUTS.c.task.between(bindparam("low"), bindparam("high")),
     )
 )
-_DEPENDENTS = select(PREDECESSORS.c.campaign).where(_IS_SAME).order_by(PREDECESSORS.c.campaign)
+_DEPENDENTS = (
+    select(PREDECESSORS.c.campaign)
+    .join(CAMPAIGNS, CAMPAIGNS.c.number == PREDECESSORS.c.campaign)
+    .where(_IS_SAME, IS_GOING)
+    .order_by(PREDECESSORS.c.campaign)
+)
 _WITH_OUTPUTS = select(OUTPUTS.c.task).where(OUTPUTS.c.campaign == bindparam("of_campaign"))
 _SUCCEEDED = (
     select(ATTEMPTS.c.task)
@@ -88,19 +93,21 @@ class PredecessorRows:
                     self.release_tasks_with_carried_inputs(predecessor, unbrought, remote_clusters)
         return number
 
+    def dependents_task_by_task(self, predecessor: int) -> list[int]:
+        """Return the unfinished campaigns whose tasks wait for the same tasks of a predecessor."""
+        return [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
+
     def release_dependent_tasks(self, predecessor: int, succeeded: Iterable[int]) -> None:
         """Release the tasks that wait for these tasks of a predecessor, in the caller's transaction."""
-        dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
-        self._release_tasks_of_campaigns(dependents, predecessor, succeeded)
+        self._release_tasks_of_campaigns(self.dependents_task_by_task(predecessor), predecessor, succeeded)
 
     def release_tasks_with_carried_inputs(
         self, predecessor: int, succeeded: Iterable[int], remote_clusters: Container[str]
     ) -> None:
         """Release tasks whose inputs are carried, because the carry itself waits for outputs at other clusters."""
-        dependents = [row["campaign"] for row in self._database.rows(_DEPENDENTS, of_predecessor=predecessor)]
         carried = [
             number
-            for number in dependents
+            for number in self.dependents_task_by_task(predecessor)
             if (campaign := self._campaigns.find_campaign(number))
             and campaign.jdl.inputs
             and all(cluster in remote_clusters for cluster in campaign.jdl.clusters)

@@ -29,14 +29,18 @@ def split_job_end_among_tasks(
 ) -> dict[TaskAttempt, TaskEndInJob]:
     """Return the end of each attempt of a job; `record` is None if it can't be read.
 
+    Lines about tasks of other jobs are ignored; a record of only such lines counts as unreadable.
+
     If the record has a task's end, this end counts. A task that began without a recorded end ended with the job. All
     other tasks have not begun. Without a record that must exist, all tasks are lost. If a job began no task, its end
     counts for its first task, or for all tasks if the job was deleted or lost. If a lost job may still live
     (`may_live`), its tasks without an end are lost. Only tasks that began with the job had the whole walltime; another
     task that the walltime ended counts as preempted.
     """
-    if record is None or (not record and has_begun_a_task(job)):
-        return dict.fromkeys(attempts, TaskEndInJob(end=JobEnd(host=job.host)))
+    of_job = {(attempt.task, attempt.attempt) for attempt in attempts}
+    lines, record = record, {key: run for key, run in (record or {}).items() if key in of_job}
+    if lines is None or (not record and (lines or has_begun_a_task(job))):
+        return _unknown_ends(job, attempts)
     run_s = _run_times_s(job, record)
     ends = {}
     for attempt in sorted(attempts, key=lambda attempt: (-attempt.attempt, attempt.task)):
@@ -54,6 +58,12 @@ def split_job_end_among_tasks(
         else:
             ends[attempt] = UNBEGUN
     return ends
+
+
+def _unknown_ends(job: JobEnd, attempts: Sequence[TaskAttempt]) -> dict[TaskAttempt, TaskEndInJob]:
+    """Return ends of which nothing is known but the job's run time, which counts once, as that of one attempt."""
+    ends = dict.fromkeys(attempts, TaskEndInJob(end=JobEnd(host=job.host)))
+    return ends | {attempts[0]: TaskEndInJob(end=JobEnd(host=job.host, wallclock_s=job.wallclock_s))}
 
 
 def _has_job_never_started(job: JobEnd) -> bool:

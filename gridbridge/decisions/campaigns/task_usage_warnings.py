@@ -20,6 +20,8 @@ from gridbridge.model.campaigns.task_resource_usage import (
 )
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
+# largest amount of a campaign, because owners can forge amounts, and integers of the state file have 64 bits
+MOST_WRITTEN_KB = 10**18
 FEWEST_TASKS = 3  # an event needs this many overruns, because a single task may be an exception
 LEAST_SHARE = 0.1  # an event needs this share of the ended attempts
 NEAR = 0.9  # a failed task with this share of the requested memory probably lacked memory
@@ -76,7 +78,7 @@ def _add_measured_memory(
         beyond_memory=usage.beyond_memory + is_beyond,
         max_rss_kb=max(usage.max_rss_kb, rss_kb),
         max_vmem_kb=max(usage.max_vmem_kb, vmem_kb),
-        written_kb=usage.written_kb + written_kb,
+        written_kb=min(MOST_WRITTEN_KB, usage.written_kb + written_kb),
     )
 
 

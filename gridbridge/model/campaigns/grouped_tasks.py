@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 LONGEST_CS = 10**10  # a century: the owner of a record may write anything
+MOST_DIGITS = len(str(LONGEST_CS))
 HIGHEST_STATUS = 255
 
 
@@ -39,4 +40,4 @@ def parse_job_record(text: str) -> JobRecord:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text[:12]) <= LONGEST_CS
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) <= LONGEST_CS

@@ -35,6 +35,7 @@ from gridbridge.model.transfer.claim_and_guard import JOB
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, TaskMoveStage, Transfer, TransferKey
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.program.cluster_observer import unexpected_answer_as_error
 from gridbridge.rebalance.replica_act_and_move_tables import MoveAndVerificationTimeRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -150,7 +151,8 @@ class RebalanceTaskObserver:
         def query_cluster(name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
             where, queues = accesses[name], self._policy.transfer_queues_of_cluster(name)
             try:
-                snapshot = cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
+                with unexpected_answer_as_error(name):
+                    snapshot = cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
             except (GridbridgeError, OSError) as error:
                 _log.warning("event=no_answer cluster=%s why=%r", name, describe_error(error))
                 return None

@@ -13,6 +13,7 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_accounting_records,
     parse_array_task_records,
     parse_records_by_account_prefix,
+    parse_task_end_times,
 )
 from gridbridge.batch.gridengine.status import decide_job_end, decide_past_or_future_job_end
 from gridbridge.decisions.campaigns.task_attempt_outcomes import classify_job_end
@@ -276,6 +277,8 @@ def test_tasks_of_several_arrays_are_parsed_at_once() -> None:
 @pytest.mark.parametrize(
     ("field", "forged"),
     [
+        (8, "9" * 400),
+        (8, "9" * 5000),
         (9, str(10**18)),
         (12, "9" * 30),
         (13, "9" * 400),
@@ -285,15 +288,19 @@ def test_tasks_of_several_arrays_are_parsed_at_once() -> None:
         (35, "-1"),
         (35, ""),
     ],
-    ids=["start time", "exit status", "duration", "user time", "no digit", "huge", "negative", "empty"],
+    ids=[
+        *("late time", "endless time", "start time", "exit status", "duration", "user time", "no digit"),
+        *("huge", "negative", "empty"),
+    ],
 )
 def test_a_record_with_an_impossible_field_does_not_hide_other_tasks(field: int, forged: str) -> None:
-    """A forged infinite duration once broke each cycle of the runner."""
+    """A forged infinite duration or submission time would break each cycle of the runner or balancer."""
     fields = task(4).split(b":")
     fields[field] = forged.encode()
     odd = b":".join(fields)
 
     assert tasks(odd, task(6)) == [(7, 6, 0)]
+    assert next(parse_task_end_times(task(6))) in [*parse_task_end_times(odd + task(6))]
     assert tasks(task(5), smuggled(task(2, 9)), task(6), odd) == [(7, 5, 0), (7, 6, 0)]
 
 

@@ -28,6 +28,11 @@ HTML = ("text/html", b"<html>busy</html>")
 SUBMITTED = json.dumps({"id": 7, "cmd_output": "OAR_JOB_ID=7\nOAR_JOB_ID=8\nOAR_ARRAY_ID=7\n"}).encode()
 SPEC = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(), cwd="/", script=b"exit 0\n", tasks=2)
 Answer = tuple[int, str, bytes]
+HELD: dict[str, object] = {
+    **{"job_id": 7, "array_id": 7, "array_index": 1, "job_name": SPEC.transfer, "job_user": ACCOUNT, "state": "Hold"},
+    **{"queue_name": "default", "message": "", "submission_time": 1, "start_time": 0, "stop_time": 0},
+    **{"exit_code": None, "resubmit_job_id": 0, "reservation": "None", "event_id": None},
+}
 
 
 def in_json(code: int, **content: object) -> Answer:
@@ -136,6 +141,7 @@ OUTCOMES: dict[str, tuple[dict[str, Answer], str]] = {
         },
         JobSubmissionOutcome.UNSURE,
     ),
+    "impossible status": ({"POST /oarapi/jobs": failed("Oarsub", 10**20, "no")}, JobSubmissionOutcome.UNSURE),
     "redirect": ({"POST /oarapi/jobs": (302, *HTML)}, JobSubmissionOutcome.UNSURE),
     "error page": ({"POST /oarapi/jobs": (500, *HTML)}, JobSubmissionOutcome.UNSURE),
     "page of a proxy": ({"POST /oarapi/jobs": (200, *HTML)}, JobSubmissionOutcome.UNSURE),
@@ -197,8 +203,11 @@ def test_too_slow_too_long_and_cut_answers_are_errors(interface: Interface, monk
         in_json(200, items=[{"job_id": 1}] * 4),
         in_json(200, items=[{"other": 1}]),
         (200, *HTML),
+        (200, "application/json", b"[" * 100_000),
+        (500, "application/json", b'{"message": "\\ud800 \xff"}'),
+        in_json(200, items=[HELD | {"start_time": "9" * 400}]),
     ],
-    ids=["failed", "empty", "a page is missing", "no such column", "no JSON"],
+    ids=["failed", "empty", "a page is missing", "no such column", "no JSON", "deep JSON", "no UTF-8", "huge number"],
 )
 def test_an_incomplete_answer_never_means_that_no_job_exists(
     interface: Interface, monkeypatch: pytest.MonkeyPatch, answer: Answer
@@ -231,13 +240,6 @@ def test_one_constant_row_means_that_no_job_exists(interface: Interface) -> None
     interface.answers = {"GET /oarapi/select_all": in_json(200, items=[{"job_id": None, "gb_whole": 1}], total=1)}
 
     assert submit.query_owner_and_account(interface.access(), "7") == ("", "")
-
-
-HELD: dict[str, object] = {
-    **{"job_id": 7, "array_id": 7, "array_index": 1, "job_name": SPEC.transfer, "job_user": ACCOUNT, "state": "Hold"},
-    **{"queue_name": "default", "message": "", "submission_time": 1, "start_time": 0, "stop_time": 0},
-    **{"exit_code": None, "resubmit_job_id": 0, "reservation": "None", "event_id": None},
-}
 
 
 @pytest.mark.parametrize(

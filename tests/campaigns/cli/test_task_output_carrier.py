@@ -26,7 +26,7 @@ class Results:
         self.folder = folder
         self.home, self.there = folder / "results", folder / "runs/campaign.7"
         for path in (self.home, self.there):
-            path.mkdir(parents=True)
+            path.mkdir(0o700, parents=True)
         (folder / "gridbridge.toml").write_text(CONFIG)
         self.paths = FixedPaths(campaigns=str(folder), configuration=str(folder / "gridbridge.toml"))
 

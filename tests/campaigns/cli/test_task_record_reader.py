@@ -1,6 +1,7 @@
 """The owner's program prints the checkpoints and the usage that attempts have left in the campaign's folder."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 from gridbridge.campaigns.cli.task_record_reader import run_task_record_reader
 from tests.campaigns.cli.test_task_output_carrier import Results
+
+ANOTHERS = pytest.param("another's", marks=pytest.mark.skipif(os.getuid() != 0, reason="two persons"))
 
 
 @pytest.fixture(name="results")
@@ -43,6 +46,28 @@ def test_usage_is_read_only_from_complete_files(
     assert 0 == run_task_record_reader(results.paths)
 
     assert {"checkpoints": [], "usage": [[0, 1, 2048, 7]]} == json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("kind", ["link", "open to all", "open to a group", ANOTHERS])
+@pytest.mark.parametrize("words", [(), ("jobs",)], ids=["attempts", "jobs"])
+def test_records_in_a_folder_that_others_can_write_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], results: Results, kind: str, words: tuple[str]
+) -> None:
+    """In a shared `exec_directory` anybody may make the folder, and tasks that did not start would have succeeded."""
+    results.submit("x.dat")
+    for name, text in (("0.1.checkpoints", "150\n"), ("0.1.usage", "2048 7\n"), ("group.1.0", "begin 0.1 0 \n")):
+        (results.there / name).write_text(text)
+    if kind == "link":
+        results.there.symlink_to(results.there.rename(results.there.with_name("theirs")))
+    else:
+        results.there.chmod({"open to all": 0o777, "open to a group": 0o775, "another's": 0o755}[kind])
+        os.chown(results.there, 1 if kind == "another's" else -1, -1)
+    monkeypatch.setattr(sys, "argv", ["", "7", "beta", "0:1", *words])
+
+    assert 0 == run_task_record_reader(results.paths)
+
+    expected: dict[str, list[object]] = {"jobs": []} if words else {"checkpoints": [], "usage": []}
+    assert expected == json.loads(capsys.readouterr().out)
 
 
 def test_a_campaign_without_a_started_task_has_no_checkpoints(

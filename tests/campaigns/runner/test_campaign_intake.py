@@ -175,6 +175,19 @@ def test_a_link_or_pipe_in_place_of_the_register_is_ignored(tmp_path: Path, spoi
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
+def test_a_folder_of_files_in_process_that_others_can_write_is_moved_away(site: IntakeSite) -> None:
+    """On a new site anybody may make the folder first, and put files of others into it, or close it to the service."""
+    begun = site.brought / "begun"
+    begun.mkdir()
+    begun.chmod(0o777)
+    (begun / f"in.{TOKEN[:32]}").write_text("{}\na\n")
+
+    site.intake.restore_lost_campaigns()
+
+    assert [] == [*begun.iterdir()]
+    assert 0o700 == begun.stat().st_mode & 0o777
+
+
 def test_a_register_line_cut_by_a_crash_is_written_again(tmp_path: Path) -> None:
     CampaignFileRegister(str(tmp_path)).register_campaign_file(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
@@ -466,6 +479,21 @@ def test_number_and_size_of_a_persons_campaign_files_are_limited(
     assert site.ask(Verb.PURGE, 1) is Reply.DONE
     site.bring(asked, "c" * 600_000)
     assert site.intake.process_inbox_files() == 1
+
+
+def test_descriptions_of_a_persons_unfinished_campaigns_are_limited(
+    site: IntakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each cycle reads them: thousands with long scripts would use up the memory, and delay everybody's campaigns."""
+    monkeypatch.setattr(campaign_intake, "MOST_JDL_MB", 0.1)
+    header = asdict(replace(SWEEP, clusters={"beta": JdlSettingsAtCluster(exec_file="x" * 60_000)}))
+    site.accept(header, "a")
+
+    refused = site.answer(site.accept(header, "a"))["refused"]
+    site.end_campaign(1, 1)
+
+    assert refused.startswith("your unfinished campaigns would have descriptions of 0.1 MB")
+    assert {"campaign": 2} == site.answer(site.accept(header, "a"))
 
 
 def test_foreign_files_are_not_examined_to_measure_a_persons_files(

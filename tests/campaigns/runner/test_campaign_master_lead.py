@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
+from gridbridge.campaigns.store.master_records import write_master_record
 from gridbridge.errors import DatabaseDriverMissing, MasterDeposed, MasterFoldersNotShared
 from gridbridge.model.campaigns.campaign_master_lease import MasterProgram
 from gridbridge.model.site.site_section import SiteSection
@@ -106,6 +107,18 @@ def test_after_a_restore_of_the_database_the_term_is_above_the_marks(make: Make)
 
     assert restored.try_to_lead()
     assert restored.term == 4
+
+
+def test_marks_in_a_folder_that_others_can_write_do_not_count(make: Make, tmp_path: Path) -> None:
+    """On a new site anybody may make the folder of files in process, and mark a term that root's helper refuses."""
+    begun = tmp_path / "shared/begun"
+    begun.mkdir(parents=True)
+    begun.chmod(0o777)
+    write_master_record(str(begun), "runner", 999_999_999, "elsewhere")
+    lead = make("a/1")
+
+    assert lead.try_to_lead()
+    assert lead.term == 1
 
 
 def test_a_missing_driver_ends_the_program(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

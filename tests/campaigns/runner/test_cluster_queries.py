@@ -189,6 +189,23 @@ def test_array_limits_are_cached_for_600_s_and_retried_after_60_s(
     assert "event=no_limits cluster=beta why='refused'" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "fault", [RecursionError("deep"), OverflowError("huge"), UnicodeEncodeError("utf-8", "", 0, 1, "")]
+)
+def test_no_unexpected_answer_of_a_cluster_ends_the_runner(
+    site: QueryingSite, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """The service ends by an exception that is not expected, so a cluster would stop all campaigns elsewhere."""
+    for query in ("query_cluster_snapshot", "query_array_ends", "query_begun_indices", "query_array_limits"):
+        monkeypatch.setattr(status, query, Mock(side_effect=fault))
+    array = site.send(2, 7)
+
+    assert (site.ask(), [*site.troubles]) == ({}, ["beta"])
+    assert queries.query_array_task_ends(POLICY, {array: range(1, 2)}) == {}
+    assert queries.query_live_task_indices(POLICY, (array,)).keys() == {array}
+    assert queries.ClusterArrayLimitCache(POLICY, Clock()).limits_of_clusters(["beta"]) == {}
+
+
 def test_arrays_of_a_cluster_without_answer_have_no_reported_ends(
     site: QueryingSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

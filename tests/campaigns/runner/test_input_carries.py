@@ -174,6 +174,18 @@ def test_a_task_without_its_file_fails_alone_and_the_other_tasks_are_sent(site: 
     assert (8, 1, 1) == (site.campaigns.count_unsent_tasks()[1], site.campaign.ended, site.campaign.failed)
 
 
+def test_an_answer_about_other_tasks_alone_resends_no_task(site: CarryingSite) -> None:
+    """Otherwise each cycle would store a new array, without an end."""
+    site.plan()
+    site.grid.end_carry(stdout=CARRIED.replace(b"{}", b'{"7": "No such file or directory"}'))
+    site.resume()
+
+    (event,) = site.events.query_open_events()
+    assert event.code is CampaignEventCode.SUBMIT_JOB
+    assert event.why == "carry-inputs: the answer is about tasks that are not in the array"
+    assert [(0, 1), (1, 1)] == [(attempt.task, attempt.attempt) for attempt in site.attempts()]
+
+
 def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(
     site: CarryingSite, caplog: pytest.LogCaptureFixture
 ) -> None:

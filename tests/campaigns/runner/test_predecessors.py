@@ -124,6 +124,20 @@ def test_predecessors_of_a_persons_unfinished_campaigns_are_limited(
     assert ({"refused": why}, {"campaign": 4}) == (refused, site.answer(site.accept(after(1, 2), "a")))
 
 
+def test_few_campaigns_wait_for_the_same_tasks(site: IntakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each ended task changes rows of each such campaign: thousands would delay everybody's campaigns."""
+    monkeypatch.setattr(campaign_intake, "MOST_DEPENDENTS", 2)
+    site.taken("a")
+    for _ in range(2):
+        site.accept(after(1, condition=SAME), "a")
+
+    refused = site.answer(site.accept(after(1, condition=SAME), "a"))
+    site.end_campaign(2, 1, CampaignState.TERMINATED)
+
+    why = "after 1:same: 2 unfinished campaigns wait for its tasks; expected less than 2"
+    assert ({"refused": why}, {"campaign": 4}) == (refused, site.answer(site.accept(after(1, condition=SAME), "a")))
+
+
 def test_a_restored_campaign_waits_for_the_same_campaigns(site: IntakeSite) -> None:
     site.taken("a", "b")
     site.accept(after("sweep", condition=SAME), "a", "b")

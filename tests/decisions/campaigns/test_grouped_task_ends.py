@@ -122,11 +122,35 @@ def test_a_job_that_nikita_deleted_changes_no_task_that_had_ended(
     "text",
     ["begin 0.1 5 \nexit 0.1 9 0",
      "begin 0.1 5 \nexit 0.1 x 0\n", "exit 1.1 9 0\nbegin 0.1 5 \n", "begin 0.1 5 \n\n-\n",
-     "begin 0.1 5 \nbegin 0.1 7 \nexit 0.1 9 300\nexit 0.1 9\n", "begin 0.1 5 \nsignal 0.1 999999999999 9\n"],
-    ids=["cut off", "no number", "end without begin", "other lines", "out of range", "after a century"],
+     "begin 0.1 5 \nbegin 0.1 7 \nexit 0.1 9 300\nexit 0.1 9\n", "begin 0.1 5 \nsignal 0.1 999999999999 9\n",
+     f"begin 0.1 5 \nexit 0.1 {'0' * 12}{'9' * 400} 0\n", f"begin 0.1 5 \nbegin {'9' * 5000}.1 0 \n"],
+    ids=["cut off", "no number", "end without begin", "other lines", "out of range", "after a century", "huge time",
+         "huge task"],
 )  # fmt: skip
 def test_wrong_lines_of_a_record_are_ignored(text: str) -> None:
     assert {(0, 1): RecordedTaskRun(began_cs=5)} == parse_job_record(text)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (f"begin 99.1 0 \nexit 99.1 9999999 0\n{ALL}", [GOOD, BAD, Outcome.SIGNAL, Outcome.RESUBMIT]),
+        ("begin 99.1 0 \nexit 99.1 9999999 0\n", [Outcome.SITE_FAULT] * 4),
+        ("begin 0.2 0 \nexit 0.2 9999999 0\n", [Outcome.SITE_FAULT] * 4),
+        (None, [Outcome.SITE_FAULT] * 4),
+    ],
+    ids=["beside own tasks", "alone", "other attempt", "unreadable"],
+)
+def test_a_record_of_other_tasks_neither_resends_tasks_for_ever_nor_hides_used_slots(
+    record: str | None, expected: list[Outcome]
+) -> None:
+    """A task that has not begun is resent without loss of an attempt, so each job uses up at least one attempt."""
+    read = None if record is None else parse_job_record(record)
+
+    split = split_job_end_among_tasks(DONE, FOUR, read, WALLTIME_S)
+
+    assert expected == outcomes(DONE, read)
+    assert DONE.wallclock_s == sum((task_end.end and task_end.end.wallclock_s) or 0 for task_end in split.values())
 
 
 @given(

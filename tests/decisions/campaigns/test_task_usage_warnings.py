@@ -158,6 +158,15 @@ def test_usage_read_after_the_end_counts_too() -> None:
     assert plan.changes.usages == (replace(before, measured=3, beyond_memory=3, max_rss_kb=2 * GB, written_kb=21),)
 
 
+def test_forged_amounts_fit_the_integers_of_the_state_file() -> None:
+    before = replace(NONE, ended=3, measured=3, written_kb=10**18 - 1)
+    (usage,) = plan_campaign_cycle(
+        situation_with(attempts_with(GOOD, written_kb=10**15), usages=(before,))
+    ).changes.usages
+
+    assert usage.written_kb == 10**18
+
+
 OUTCOMES = st.sampled_from((GOOD, FAILED, OVERRUN, TaskAttemptOutcome.SIGNAL))
 AMOUNTS = st.none() | st.integers(0, 10**9)
 ATTEMPTS = st.lists(
