@@ -52,7 +52,7 @@ def start_embedded_daemon(folder: str, verb: str) -> None:
 
 
 class EmbeddedJobKeeperLocks:
-    """A file in which keepers lock one byte per job; never closed, as that frees all locks (fcntl(2))."""
+    """A file in which keepers lock one byte per job; it stays open, because a close frees all locks (fcntl(2))."""
 
     def __init__(self, path: str) -> None:
         self._end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -72,7 +72,7 @@ def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], path
 def _bring_into_present_folder(
     source: TaskOutputFolderAtCluster, targets: dict[str, str], home: str, name: str
 ) -> dict[int, str]:
-    """Copy outputs beside their targets, or into the owner's home if others can write here; then move them."""
+    """Copy outputs into the present folder, or into the owner's home if others can write there; then move them."""
     facts = os.stat(".")
     is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
     parts = f"{PARTS if is_private else os.path.expanduser('~/.gridbridge/parts')}/{name}"

@@ -282,9 +282,9 @@ def _read_output_tails_at_cluster(
 
 
 def read_output_tails_by_name(source: TaskOutputFolderAtCluster, names: Sequence[str], most: int) -> dict[str, str]:
-    """Return the last bytes of those files in a campaign's output folder that exist; raise GridbridgeError.
+    """Return the last bytes of existing files in a campaign's output folder; raise GridbridgeError on failure.
 
-    If the names begin with a folder, the same for all, its files count only if the caller alone owns and can write it.
+    If all names begin with the same folder, its files count only if the caller alone owns and can write the folder.
     """
     texts: dict[str, str] = {}
     for first in range(0, len(names), A_CALL):

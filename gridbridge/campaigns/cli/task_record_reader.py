@@ -1,11 +1,11 @@
 """Reads records of tasks and jobs from files at a cluster, as the owner; gridbridge-as-user runs this program.
 
-Usage: python3 -m gridbridge.campaigns.cli.task_record_reader CAMPAIGN CLUSTER TASKS [jobs]. The program prints a line
-of JSON: for each attempt with checkpoints the task, the attempt, the number of checkpoints, how many of them were
-timed, and their seconds together; for each attempt that OAR's first process measured the task, the attempt, the kB of
-its largest resident set, and the kB that it wrote. With `jobs`, TASKS has array indices, and arrays in place of
-attempts: the program prints the index, the array, and the record of each job that ran several tasks. Exit status:
-0 done; 2 error, on standard error.
+Usage: python3 -m gridbridge.campaigns.cli.task_record_reader CAMPAIGN CLUSTER TASKS [jobs]. The program prints one line
+of JSON. For each attempt with checkpoints the line has: task, attempt, number of checkpoints, number of timed
+checkpoints, and their seconds together. For each attempt that OAR's first process measured, the line has: task,
+attempt, kB of the largest resident set, and written kB. With `jobs`, TASKS has array indices and arrays instead of
+tasks and attempts, and the line has: index, array and record of each job that ran several tasks. Exit status: 0 done; 2
+error, on standard error.
 """
 
 import json

@@ -51,8 +51,8 @@ def select_lines(file: "BinaryIO", numbers: Iterable[int]) -> Iterator[tuple[int
 
 
 def _skip_lines(file: "BinaryIO", lines: int) -> bool:
-    """Go to the beginning of a later line; say whether the file has so many lines before it."""
-    while lines > FEW and (chunk := file.read(min(lines, CHUNK_BYTES))):  # so many bytes have at most so many lines
+    """Move forward by `lines` lines; return False if the file ends before that."""
+    while lines > FEW and (chunk := file.read(min(lines, CHUNK_BYTES))):  # n bytes have at most n lines
         lines -= chunk.count(b"\n")
     return lines <= FEW and all(file.readline().endswith(b"\n") for _ in range(lines))
 

@@ -19,8 +19,8 @@ class _ClustersByCarry(NamedTuple):
 class InputCarryLimits:
     """The time of carries to each cluster, and the number of tasks that a carry lets start sooner.
 
-    A carry for n tasks takes n * t seconds. Meanwhile, clusters with a shorter carry start r tasks a second. So n of w
-    waiting tasks start sooner at the cluster if n * t <= (w - n) / r.
+    A carry for n tasks takes n * t seconds. Meanwhile, clusters with a shorter carry start r tasks a second. Of w
+    waiting tasks, n tasks start sooner at the cluster if n * t <= (w - n) / r.
     """
 
     def __init__(self, situation: CampaignCycleSituation) -> None:

@@ -1,6 +1,6 @@
 """Name a remote cluster's load values, by which the home scheduler opens and closes transfer queues.
 
-Every report has every value, because execd may never resend a missing value, and the value's queue would stay closed.
+Each report has all values: execd may never report a value again that was missing once, and its queue would stay closed.
 """
 
 UP, PENDING, FREE = "up", "pending", "free"

@@ -26,7 +26,7 @@ from gridbridge.site.transfer_queue_setup import (
 
 
 def _wait_for_other_setup(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
-    """Allow one setup at a time on this host, because two could lose a section of gridbridge.toml."""
+    """Allow one setup at a time on this host: two at once could lose a section of gridbridge.toml."""
     if is_applied and os.geteuid() == safe_files.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
         if not program_lock_file.wait_for_lock_until_exit(

@@ -54,7 +54,7 @@ def act_on_remote_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each task of a job; yield the results.
 
-    For a job at home, the error message names the right command by `instead`, such as `qdel 12 deletes`. Raises
+    If the job is at home, the error message names the command to use, `instead`, such as `qdel 12 deletes`. Raises
     ParseError, or StateError without files.
     """
     number, task = parse_local_job_and_task(job)

@@ -99,7 +99,7 @@ def read_home_remote_accounting(
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageAtCluster, ...], tuple[str, ...]]:
-    """Sum the usage of jobs by owner (`*`: all owners) and cluster; jobs ended in the last `days` days (None: ever)."""
+    """Sum the usage of an owner's (`*`: everybody's) jobs of the last `days` days (None: ever) by owner and cluster."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)

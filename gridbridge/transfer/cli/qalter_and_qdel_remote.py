@@ -143,7 +143,7 @@ def _translate_changed_resources(
 def delete_transferred_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete a job's tasks at other clusters, yielding results; raise ParseError, ConfigError, StateError."""
+    """Delete a job's tasks at other clusters, and yield results; raise ParseError, ConfigError or StateError."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return owner_remote_job_access.act_on_remote_tasks(
         job, folder, f"qdel {job} deletes", lambda transfer: _delete_transferred_job(transfer, policy, is_dry)

@@ -269,7 +269,7 @@ def slot_seconds_of_all_tasks(
 ) -> float | None:
     """Return the slot-seconds that running and waiting tasks need; None if a run time is unknown.
 
-    A task that has exceeded its mean run time by some seconds is expected to run as many seconds more.
+    If a task has exceeded its mean run time by s seconds, it is expected to run for s further seconds.
     """
     instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
     usable, runtimes, now = (
