@@ -6,7 +6,7 @@ adapters.
 
 import sys
 
-from gridbridge.model.transfer_route import Away, Home
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, HomeClusterAccessSettings
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
 if TYPE_CHECKING:
@@ -21,38 +21,40 @@ if TYPE_CHECKING:
     )
 
 
-def load_submit_adapter(cluster: Away) -> "JobSubmissionAndControl[Away]":
+def load_submit_adapter(cluster: AnyClusterAccessSettings) -> "JobSubmissionAndControl[AnyClusterAccessSettings]":
     return _import_submit_module(cluster)
 
 
-def load_campaign_array_adapter(cluster: Away) -> "CampaignArrayJobControl[Away]":
+def load_campaign_array_adapter(
+    cluster: AnyClusterAccessSettings,
+) -> "CampaignArrayJobControl[AnyClusterAccessSettings]":
     return _import_submit_module(cluster)
 
 
-def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
+def load_home_job_control(home: HomeClusterAccessSettings) -> "StarterHomeTaskControl[HomeClusterAccessSettings]":
     """Load the module that controls a home cluster's local tasks; an OAR cluster can't be a home cluster."""
     return _import_submit_module(home)
 
 
-def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
+def load_refused_job_marker(home: HomeClusterAccessSettings) -> "RefusedJobMarker[HomeClusterAccessSettings]":
     marker: ModuleType = _import_submit_module(home).load_refused_job_marker()
     return marker
 
 
-def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
+def load_job_recaller(cluster: AnyClusterAccessSettings) -> "WaitingRemoteJobRecaller[AnyClusterAccessSettings] | None":
     """Load the module that recalls jobs; None if the batch system can't say whether a deleted job still waited."""
     submit = _import_submit_module(cluster)
     return submit if hasattr(submit, "delete_waiting_job") else None
 
 
-def read_root_login(cluster: Away) -> None:
+def read_root_login(cluster: AnyClusterAccessSettings) -> None:
     """Read, as root, a login that the jobs' owner can't read; most adapters have none, as ssh uses the owner's key."""
     submit = _import_submit_module(cluster)
     if hasattr(submit, "read_root_login"):
         submit.read_root_login(cluster)
 
 
-def _import_submit_module(cluster: Away) -> "ModuleType":
+def _import_submit_module(cluster: AnyClusterAccessSettings) -> "ModuleType":
     name = f"gridbridge.batch.{cluster.kind}.submit"
     __import__(name)
     return sys.modules[name]

@@ -1,7 +1,7 @@
 """Lists the abilities of batch systems' adapters as Protocols (PEP 544), and all adapters.
 
 Each adapter has a module `submit` for programs that start with every job, and `status` for the services.
-If the access settings (`Where`) have a `login`, client programs run over ssh as its user, who owns the jobs.
+If the access settings have a `login`, client programs run over ssh as its user, who owns the jobs.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
@@ -36,10 +36,10 @@ from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.transfer.request_mapping_rules import MappingRules
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer_route import (
-    Away,
+    AnyClusterAccessSettings,
     EmbeddedClusterAccessSettings,
     GridEngineCellAccessSettings,
-    Home,
+    HomeClusterAccessSettings,
     OarServerAccessSettings,
 )
 
@@ -47,40 +47,42 @@ if TYPE_CHECKING:
     from gridbridge.batch import optional_adapter_protocols as optional
 
 
-Where = TypeVar("Where", contravariant=True)
+AccessSettings = TypeVar("AccessSettings", contravariant=True)
 
 
-class JobHoldControl(Protocol[Where]):
+class JobHoldControl(Protocol[AccessSettings]):
     """Holds jobs and queries their state; `job` is a job id, at home also a task such as `12.3`."""
 
-    def hold_job(self, where: Where, job: str, /) -> None:
+    def hold_job(self, access: AccessSettings, job: str, /) -> None:
         """Hold a waiting job, or a running job at home, which continues but does not start again."""
 
-    def release_job(self, where: Where, job: str, /) -> None:
+    def release_job(self, access: AccessSettings, job: str, /) -> None:
         """Release a held job."""
 
-    def query_job_state(self, where: Where, job: str, /) -> JobState:
+    def query_job_state(self, access: AccessSettings, job: str, /) -> JobState:
         """Return a job's state; UNSEEN if the job does not exist."""
 
 
-class HeldJobSubmissionAndLookup(Protocol[Where]):
+class HeldJobSubmissionAndLookup(Protocol[AccessSettings]):
     """Submits held jobs and arrays, and finds held jobs whose submission was not answered."""
 
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
+    def submit_held_job(self, access: AccessSettings, spec: JobSpec, /) -> JobSubmissionResult:
         """Submit a held job; return failures, never raise.
 
         The job's name and account string are the transfer's name. `spec` is already translated for the remote
         cluster, and has the number of slots that were granted at home.
         """
 
-    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
+    def find_held_job(self, access: AccessSettings, transfer: str, owner: str, /) -> str:
         """Return the id of a user's oldest job that has a transfer's name; empty if there is no such job."""
 
-    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+    def query_owner_and_account(self, access: AccessSettings, job: str, /) -> tuple[str, str]:
         """Return a job's owner and account string (qsub -A); both are empty if the job does not exist."""
 
 
-class JobSubmissionAndControl(HeldJobSubmissionAndLookup[Where], JobHoldControl[Where], Protocol[Where]):
+class JobSubmissionAndControl(
+    HeldJobSubmissionAndLookup[AccessSettings], JobHoldControl[AccessSettings], Protocol[AccessSettings]
+):
     """Submits and controls jobs of the calling user.
 
     If the cluster does not obey, all methods but `submit_held_job` raise CommandFailed or ParseError.
@@ -88,72 +90,74 @@ class JobSubmissionAndControl(HeldJobSubmissionAndLookup[Where], JobHoldControl[
 
     HAS_QSTAT: bool
 
-    def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
+    def rename_and_release(self, access: AccessSettings, job: str, name: str, /) -> None:
         """Release a held job, and give the job its final name if the batch system can rename jobs."""
 
-    def suspend_or_hold_job(self, where: Where, job: str, /) -> None:
+    def suspend_or_hold_job(self, access: AccessSettings, job: str, /) -> None:
         """Suspend a running job, or hold a waiting job; a missing job is no error."""
 
-    def resume_or_release_job(self, where: Where, job: str, /) -> None:
+    def resume_or_release_job(self, access: AccessSettings, job: str, /) -> None:
         """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
 
-    def delete_job(self, where: Where, job: str, /) -> None:
+    def delete_job(self, access: AccessSettings, job: str, /) -> None:
         """Delete a job in any state; a missing job is no error."""
 
 
-class CampaignArrayJobControl(HeldJobSubmissionAndLookup[Where], Protocol[Where]):
-    def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
+class CampaignArrayJobControl(HeldJobSubmissionAndLookup[AccessSettings], Protocol[AccessSettings]):
+    def find_duplicate_arrays(self, access: AccessSettings, transfer: str, owner: str, array: str, /) -> list[str]:
         """Return the ids of a user's held arrays with the submission name `transfer`, except `array` itself."""
 
-    def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
+    def query_live_indices(self, access: AccessSettings, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return the indices of waiting and running tasks of the caller's arrays, by array id.
 
         `arrays` maps ids to submission names. A name is checked only if the owner alone can change it.
         """
 
-    def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
+    def release_arrays(self, access: AccessSettings, arrays: tuple[str, ...], name: str, /) -> None:
         """Release held arrays, and give the arrays their final name if the batch system can rename jobs."""
 
-    def delete_array(self, where: Where, array: str, /) -> None:
+    def delete_array(self, access: AccessSettings, array: str, /) -> None:
         """Delete all tasks of an array, in any state; missing tasks are no error."""
 
-    def delete_array_tasks(self, where: Where, array: str, name: str, indices: str, /) -> None:
+    def delete_array_tasks(self, access: AccessSettings, array: str, name: str, indices: str, /) -> None:
         """Delete the array tasks with the given indices, such as `1-5,9`, in any state."""
 
-    def hold_array_tasks(self, where: Where, array: str, name: str, indices: tuple[range, ...], /) -> tuple[range, ...]:
+    def hold_array_tasks(
+        self, access: AccessSettings, array: str, name: str, indices: tuple[range, ...], /
+    ) -> tuple[range, ...]:
         """Hold tasks of the array submitted as `name`, without stopping any; return the indices now held."""
 
-    def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
+    def release_array_tasks(self, access: AccessSettings, array: str, indices: tuple[range, ...], /) -> None:
         """Release held array tasks; running and missing tasks are ignored."""
 
 
-class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
+class StarterHomeTaskControl(JobHoldControl[AccessSettings], Protocol[AccessSettings]):
     """Controls a local task for its starter; a cluster with transfer queues needs this module."""
 
     HAS_START_TIMES: bool  # whether a start time in the future can keep a job from restarting
 
-    def prevent_job_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
+    def prevent_job_restart(self, access: AccessSettings, job: str, request: JobRequest, /) -> None:
         """Set a running job's start time far in the future, so that the job does not start again."""
 
-    def restore_start_time(self, where: Where, job: str, /) -> str | None:
+    def restore_start_time(self, access: AccessSettings, job: str, /) -> str | None:
         """Restore the start time that `prevent_job_restart` saved; return the saved text if it is no time."""
 
-    def query_job_request(self, where: Where, job: str, /) -> JobRequest:
+    def query_job_request(self, access: AccessSettings, job: str, /) -> JobRequest:
         """Return a job's request, with the submission time if the batch system reuses job ids."""
 
-    def load_refused_job_marker(self) -> "RefusedJobMarker[Where]":
+    def load_refused_job_marker(self) -> "RefusedJobMarker[AccessSettings]":
         """Load the module that keeps refused jobs at home."""
 
-    def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
+    def query_queue_limit(self, access: AccessSettings, queue: str, name: str, host: str, /) -> str:
         """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
 
 
-class ClusterStatusReader(Protocol[Where]):
+class ClusterStatusReader(Protocol[AccessSettings]):
     """Queries a cluster's status; raises CommandFailed or ParseError if the answer is incomplete."""
 
     def query_cluster_snapshot(
         self,
-        where: Where,
+        access: AccessSettings,
         cluster: str,
         job_ids: Collection[int],
         transfer_queues: Container[str] = (),
@@ -165,21 +169,21 @@ class ClusterStatusReader(Protocol[Where]):
         `uncounted` has the ids of campaigns' jobs and arrays, which don't count as pending.
         """
 
-    def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
+    def query_job_end(self, access: AccessSettings, job_id: int, account: str, /) -> JobEnd | None:
         """Return how the job with this id and account string (qsub -A) ended; None if unknown."""
 
-    def query_requestable_names(self, where: Where, /) -> NamesOfferedByCluster | None:
+    def query_requestable_names(self, access: AccessSettings, /) -> NamesOfferedByCluster | None:
         """Return the resource and queue names that jobs may request; None if only the cluster checks names."""
 
-    def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
+    def query_job_details(self, access: AccessSettings, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
         """Return a job's account string and error messages; empty if the job does not exist."""
 
 
-class RefusedJobMarker(Protocol[Where]):
+class RefusedJobMarker(Protocol[AccessSettings]):
     REFUSED: str  # name of the context variable that says why remote clusters refused a job
 
     def keep_refused_job_home(
-        self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
+        self, access: AccessSettings, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
         """Keep a refused job at home, with the first request in `variants` that a local queue could run.
 
@@ -188,14 +192,14 @@ class RefusedJobMarker(Protocol[Where]):
         """
 
 
-class WaitingRemoteJobRecaller(JobHoldControl[Where], Protocol[Where]):
-    def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+class WaitingRemoteJobRecaller(JobHoldControl[AccessSettings], Protocol[AccessSettings]):
+    def hold_job(self, access: AccessSettings, job: str, gone_is_fine: bool = False) -> None:
         """Hold a waiting job."""
 
-    def release_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+    def release_job(self, access: AccessSettings, job: str, gone_is_fine: bool = False) -> None:
         """Release a held job."""
 
-    def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
+    def delete_waiting_job(self, access: AccessSettings, job: str, /) -> bool | None:
         """Delete a job; return whether the job was waiting, or None if the job does not exist."""
 
 
@@ -297,26 +301,30 @@ EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccessSettings] = BatchSystemAdapter
     list_transfer_queues=embedded_status.list_transfer_queues,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only access settings of its own kind
+    "Mapping[str, BatchSystemAdapter[AnyClusterAccessSettings]]",  # each adapter gets settings of its own kind
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 
 
-def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
-    return ADAPTERS[where.kind]
+def batch_adapter_of_cluster(access: AnyClusterAccessSettings) -> BatchSystemAdapter[AnyClusterAccessSettings]:
+    return ADAPTERS[access.kind]
 
 
-def demand_reader_of_outputs(has_output: Callable[[str], bool]) -> "optional.ClusterDemandReader[Away]":
+def demand_reader_of_outputs(
+    has_output: Callable[[str], bool],
+) -> "optional.ClusterDemandReader[AnyClusterAccessSettings]":
     """Return the reader whose first output file exists, as `has_output` says; by default the first reader."""
     readers = [adapter.reads_demand for adapter in ADAPTERS.values() if adapter.reads_demand]
     return next((reader for reader in reversed(readers) if has_output(reader.OUTPUT_FILES[0])), readers[0])
 
 
-def local_restart_guard_of_home(home: Home) -> "optional.LocalTaskRestartGuard[Away]":
+def local_restart_guard_of_home(
+    home: HomeClusterAccessSettings,
+) -> "optional.LocalTaskRestartGuard[AnyClusterAccessSettings]":
     tasks = batch_adapter_of_cluster(home).guards_tasks
     assert tasks  # only OAR has no guards, and an OAR cluster can't be home
     return tasks
 
 
-def cluster_status_reader(where: Away) -> "ClusterStatusReader[Away]":
-    return batch_adapter_of_cluster(where).status
+def cluster_status_reader(access: AnyClusterAccessSettings) -> "ClusterStatusReader[AnyClusterAccessSettings]":
+    return batch_adapter_of_cluster(access).status

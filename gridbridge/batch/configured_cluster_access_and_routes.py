@@ -23,7 +23,7 @@ from gridbridge.model.transfer.transfer_config_sections import AnyRule, JobIdVar
 from gridbridge.shell import ssh
 
 
-def configured_cluster_access(policy: Policy, name: str) -> transfer_route.Away:
+def configured_cluster_access(policy: Policy, name: str) -> transfer_route.AnyClusterAccessSettings:
     if name not in policy.clusters:  # an administrator may have removed the cluster's section
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     cluster = policy.clusters[name]
@@ -36,10 +36,10 @@ def configured_cluster_access(policy: Policy, name: str) -> transfer_route.Away:
     return transfer_route.access_to_cluster(settings, cluster.command_timeout_s, login)
 
 
-def configured_home_cluster_access(policy: Policy, name: str) -> transfer_route.Home:
+def configured_home_cluster_access(policy: Policy, name: str) -> transfer_route.HomeClusterAccessSettings:
     """Return the access settings of a home cluster: a configured Grid Engine or embedded cluster."""
     return cast(
-        "transfer_route.Home", configured_cluster_access(policy, name)
+        "transfer_route.HomeClusterAccessSettings", configured_cluster_access(policy, name)
     )  # no OAR server gets here, because callers check policy.why_no_queues first
 
 

@@ -24,32 +24,32 @@ from gridbridge.model.qconf_attribute_parser import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
 from gridbridge.model.transfer_name import TransferAttemptId
 
-Where = TypeVar("Where", contravariant=True)
+AccessSettings = TypeVar("AccessSettings", contravariant=True)
 
 
-class CampaignArrayEndReader(Protocol[Where]):
+class CampaignArrayEndReader(Protocol[AccessSettings]):
     def query_array_ends(
-        self, where: Where, arrays: Sequence[ArrayEndQuery], /
+        self, access: AccessSettings, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
         """Return ends as {account string: {task index from 1: end}}; None if records contradict each other.
 
         The result may have unrequested tasks.
         """
 
-    def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
+    def query_begun_indices(self, access: AccessSettings, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
         """Return the indices of each array's begun (maybe also waiting) tasks; skip ended arrays and reused ids."""
 
-    def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
+    def query_array_limits(self, access: AccessSettings, /) -> ClusterArrayLimits:
         """Return the cluster's limits on array jobs."""
 
 
-class ClusterDemandReader(Protocol[Where]):
+class ClusterDemandReader(Protocol[AccessSettings]):
     """Reads hosts and waiting jobs for the balancer from the outputs of status programs."""
 
     OUTPUT_FILES: tuple[str, ...]
     OPTIONAL_FILES: tuple[str, ...]
 
-    def query_demand_outputs(self, where: Where, /) -> tuple[dict[str, bytes], str]:
+    def query_demand_outputs(self, access: AccessSettings, /) -> tuple[dict[str, bytes], str]:
         """Return the outputs, with times in UTC, and the host name of the master."""
 
     def parse_demand_outputs(
@@ -104,45 +104,47 @@ class ExecutionHostMembership(Protocol):
         """
 
 
-class HostMembershipMaker(Protocol[Where]):
-    def make_host_membership(self, settings: MachineBootstrapSection, where: Where, /) -> ExecutionHostMembership:
+class HostMembershipMaker(Protocol[AccessSettings]):
+    def make_host_membership(
+        self, settings: MachineBootstrapSection, access: AccessSettings, /
+    ) -> ExecutionHostMembership:
         """Return the object that adds hosts to a cluster; only new machines need `settings`."""
 
 
-class LocalTaskRestartGuard(Protocol[Where]):
+class LocalTaskRestartGuard(Protocol[AccessSettings]):
     """Keeps a transferred task from starting again; calls may be repeated, and raise CommandFailed."""
 
-    def remove_home_start_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
+    def remove_home_start_guard(self, access: AccessSettings, local: TransferAttemptId, guard: str, /) -> None:
         """Remove a task's guard, so that the task may start again."""
 
-    def pin_and_release_task(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
+    def pin_and_release_task(self, access: AccessSettings, local: TransferAttemptId, queue: str, guard: str, /) -> None:
         """Restrict a task to the transfer queue of the task's remote job, and remove the task's guard."""
 
-    def set_home_start_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
+    def set_home_start_guard(self, access: AccessSettings, local: TransferAttemptId, guard: str, /) -> None:
         """Guard a task by a hold or a start time far in the future, so that the task does not start again."""
 
-    def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
+    def query_job_requests(self, access: AccessSettings, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return the present requests of jobs that have not ended; empty if the job list already shows all guards."""
 
-    def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
+    def query_deferred_jobs(self, access: AccessSettings, /) -> frozenset[int]:
         """Return the ids of all jobs, of any user, that wait for their start time."""
 
     def keep_job_off_queues(
-        self, where: Where, local: TransferAttemptId, other_queues: Callable[[str], str], /
+        self, access: AccessSettings, local: TransferAttemptId, other_queues: Callable[[str], str], /
     ) -> None:
         """Give a job the queue list `other_queues(present list)`; raise GridbridgeError if no queue is left."""
 
-    def restore_queue_list(self, where: Where, local: TransferAttemptId, /) -> None:
+    def restore_queue_list(self, access: AccessSettings, local: TransferAttemptId, /) -> None:
         """Restore the queue list that a job had before `keep_job_off_queues`."""
 
     def require_runnable_at_home(
-        self, where: Where, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]], /
+        self, access: AccessSettings, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]], /
     ) -> None:
         """Raise GridbridgeError if the home cluster could run no variant of a job's request."""
 
     def query_rerun_setting(
         self,
-        where: Where,
+        access: AccessSettings,
         local: TransferAttemptId,
         transfer_queues: Collection[str],
         of_queues: Callable[[JobRequest, Mapping[str, str]], str],
@@ -154,40 +156,42 @@ class LocalTaskRestartGuard(Protocol[Where]):
         """
 
 
-class RemoteClusterSetupReader(Protocol[Where]):
+class RemoteClusterSetupReader(Protocol[AccessSettings]):
     HAS_OPERATORS: bool  # whether the service account may act on all users' jobs
     HAS_ENVIRONMENTS: bool
 
-    def count_batch_slots(self, where: Where, /) -> int:
+    def count_batch_slots(self, access: AccessSettings, /) -> int:
         """Return the number of the cluster's slots that remote jobs may use."""
 
-    def read_remote_setup(self, where: Where, of_host: str, home: CellQconfSettings, /) -> CellQconfSettings:
+    def read_remote_setup(self, access: AccessSettings, of_host: str, home: CellQconfSettings, /) -> CellQconfSettings:
         """Return the cluster's queues, hosts and other objects that transfers from a host involve."""
 
 
-class HostTagStore(Protocol[Where]):
-    def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
+class HostTagStore(Protocol[AccessSettings]):
+    def query_host_tags(self, access: AccessSettings, /) -> Mapping[str, tuple[str, ...]]:
         """Return the tags of all tagged hosts."""
 
-    def list_execution_hosts(self, where: Where, /) -> tuple[str, ...]:
+    def list_execution_hosts(self, access: AccessSettings, /) -> tuple[str, ...]:
         """Return all hosts of the cluster; each host may have tags."""
 
-    def replace_host_tags(self, where: Where, host: str, host_tags: tuple[str, ...], /) -> None:
+    def replace_host_tags(self, access: AccessSettings, host: str, host_tags: tuple[str, ...], /) -> None:
         """Replace all tags of a host."""
 
 
-class BlockedJobReader(Protocol[Where]):
+class BlockedJobReader(Protocol[AccessSettings]):
     """Reads the waiting jobs for which preemptible tasks leave no room."""
 
-    def query_blocked_jobs(self, where: Where, /) -> CellRequestsAndResources:
+    def query_blocked_jobs(self, access: AccessSettings, /) -> CellRequestsAndResources:
         """Return a cluster's waiting jobs, running tasks and free resources."""
 
-    def query_instances_able_to_run_job(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
+    def query_instances_able_to_run_job(
+        self, access: AccessSettings, shortage: WaitingLocalRequest, /
+    ) -> frozenset[str]:
         """Return the queue instances that could run a job if all consumable resources were free."""
 
 
-class JobAccountingReader(Protocol[Where]):
-    def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
+class JobAccountingReader(Protocol[AccessSettings]):
+    def query_accounting_records(self, access: AccessSettings, job_id: int, /) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of all tasks and runs of a job."""
 
     def parse_records_by_account_prefix(
@@ -201,41 +205,43 @@ class JobAccountingReader(Protocol[Where]):
         """Return the job end that accounting records show, and whether the records contradict each other."""
 
 
-class UserJobQueriesAndChanges(Protocol[Where]):
-    def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
+class UserJobQueriesAndChanges(Protocol[AccessSettings]):
+    def query_submitted_job(self, access: AccessSettings, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
         """Return a job's request and options; raise ParseError if the job or the task does not exist."""
 
-    def query_job_states_and_wait_reasons(self, where: Where, job: int, /) -> ListedJobStatus | None:
+    def query_job_states_and_wait_reasons(self, access: AccessSettings, job: int, /) -> ListedJobStatus | None:
         """Return a job's states and the scheduler's reasons for waiting; None if the job does not exist."""
 
-    def query_queue_restrictions(self, where: Where, queue: str, /) -> QueueJobAndUserRestrictions:
+    def query_queue_restrictions(self, access: AccessSettings, queue: str, /) -> QueueJobAndUserRestrictions:
         """Return the users and the kinds of jobs that a queue accepts."""
 
-    def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
+    def preview_submitted_job(
+        self, access: AccessSettings, words: tuple[str, ...], person: str, /
+    ) -> JobRequestAndSubmitOptions:
         """Return the job that options `words` would submit; raise ParseError for invalid options."""
 
     def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
         """Build the client options that replace a job's resources."""
 
-    def build_alter_command(self, where: Where, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
+    def build_alter_command(self, access: AccessSettings, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
         """Build the command line that changes a job."""
 
-    def alter_job(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
+    def alter_job(self, access: AccessSettings, job: str, options: tuple[str, ...], /) -> None:
         """Change a job's request by options of the batch system's client program, such as qalter."""
 
 
-class TransferQueueSetupReader(Protocol[Where]):
-    def read_home_setup(self, where: Where, of_host: str, /) -> CellQconfSettings:
+class TransferQueueSetupReader(Protocol[AccessSettings]):
+    def read_home_setup(self, access: AccessSettings, of_host: str, /) -> CellQconfSettings:
         """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
 
-    def count_queue_slots_on_host(self, where: Where, host: str, /) -> Mapping[str, int]:
+    def count_queue_slots_on_host(self, access: AccessSettings, host: str, /) -> Mapping[str, int]:
         """Return the number of slots of each queue on a host."""
 
-    def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueInstanceStatus, ...]:
+    def query_queue_instances(self, access: AccessSettings, cluster: str, /) -> tuple[QueueInstanceStatus, ...]:
         """Return all queue instances with state letters and slots."""
 
-    def query_queue_settings(self, where: Where, /) -> Mapping[str, QconfSettings]:
+    def query_queue_settings(self, access: AccessSettings, /) -> Mapping[str, QconfSettings]:
         """Return each queue's configuration."""
 
-    def read_besteffort_queue_setup(self, where: Where, /) -> BestEffortCellFacts:
+    def read_besteffort_queue_setup(self, access: AccessSettings, /) -> BestEffortCellFacts:
         """Return the cell's queues and other objects that best-effort queues involve."""

@@ -127,18 +127,18 @@ class OarServerAccessSettings(ClusterAccessSettings):
         return self.api_account or super().account_of_user(person)
 
 
-Home = GridEngineCellAccessSettings | EmbeddedClusterAccessSettings  # access to a cluster that can be home
-Away = (
-    GridEngineCellAccessSettings | OarServerAccessSettings | EmbeddedClusterAccessSettings
-)  # access to a cluster that can be remote
-ACCESS: "dict[str, type[Away]]" = {
+HomeClusterAccessSettings = GridEngineCellAccessSettings | EmbeddedClusterAccessSettings
+AnyClusterAccessSettings = GridEngineCellAccessSettings | OarServerAccessSettings | EmbeddedClusterAccessSettings
+ACCESS: "dict[str, type[AnyClusterAccessSettings]]" = {
     GRIDENGINE: GridEngineCellAccessSettings,
     OAR: OarServerAccessSettings,
     EMBEDDED: EmbeddedClusterAccessSettings,
 }
 
 
-def access_to_cluster(settings: "Mapping[str, object]", timeout_s: float, login: SshLogin | None = None) -> Away:
+def access_to_cluster(
+    settings: "Mapping[str, object]", timeout_s: float, login: SshLogin | None = None
+) -> AnyClusterAccessSettings:
     """Return the access to a cluster with the keys of its section; an unknown kind counts as Grid Engine."""
     access = ACCESS.get(str(settings.get("kind")), GridEngineCellAccessSettings)
     values = {key: str(settings.get(key, default)) for key, default in access.SETTINGS}
@@ -182,11 +182,11 @@ class TransferRoute:
             setattr(self, key, values.get(key, ""))
 
     @property
-    def home_cluster_access(self) -> Home:
+    def home_cluster_access(self) -> HomeClusterAccessSettings:
         return self._access_to_side("local")  # type: ignore[return-value]  # never the access to an OAR server
 
     @property
-    def remote_cluster_access(self) -> Away:
+    def remote_cluster_access(self) -> AnyClusterAccessSettings:
         """How to reach the remote cluster, without an ssh login."""
         return self._access_to_side("remote")
 
@@ -196,13 +196,13 @@ class TransferRoute:
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))
 
-    def remote_cluster_access_as_user(self, person: str) -> Away:
+    def remote_cluster_access_as_user(self, person: str) -> AnyClusterAccessSettings:
         cluster = self.remote_cluster_access
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
-    def _access_to_side(self, side: str) -> Away:
+    def _access_to_side(self, side: str) -> AnyClusterAccessSettings:
         prefix = f"{side}_"
         settings = {key.removeprefix(prefix): value for key, value in vars(self).items() if key.startswith(prefix)}
         return access_to_cluster(settings | {"folder": settings["root"]}, float(settings["timeout_s"]))
@@ -223,7 +223,9 @@ def decode_transfer_route(data: bytes) -> TransferRoute:
 TIMEOUT_S = 15.0
 
 
-def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, person: str) -> Away:
+def remote_cluster_access_of_person(
+    section: "Mapping[str, object]", name: str, person: str
+) -> AnyClusterAccessSettings:
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)

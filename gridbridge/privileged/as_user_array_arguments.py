@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import (
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
-from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, remote_cluster_access_of_person
 from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
@@ -85,7 +85,7 @@ class AsUserArrayArguments:
         except GridbridgeError as error:
             raise OwnerRequestNotYetPossible(str(error)) from error
 
-    def access_and_account_of_user(self, person: str) -> "tuple[Away, str]":
+    def access_and_account_of_user(self, person: str) -> "tuple[AnyClusterAccessSettings, str]":
         assert isinstance(self.section, dict)
         far = remote_cluster_access_of_person(self.section, self.cluster, person)
         return far, far.account_of_user(person)

@@ -17,7 +17,7 @@ from gridbridge.model.config_key_descriptions import AccountByUser
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
-from gridbridge.model.transfer_route import Away, SshLogin
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, SshLogin
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
@@ -70,7 +70,7 @@ class ClusterObserver:
     def __init__(
         self,
         cluster: str,
-        where: Away,
+        access: AnyClusterAccessSettings,
         pace: PollerSection,
         clock: Clock,
         users: AccountByUser | None = None,
@@ -79,7 +79,7 @@ class ClusterObserver:
         self.cluster = cluster
         self.interval_s = pace.interval_s
         self._threads = ThreadPool(max_workers=1, thread_name_prefix=cluster)
-        self._where = where
+        self._where = access
         self._pace = pace
         self._clock = clock
         self._users = users or AccountByUser()
@@ -91,9 +91,11 @@ class ClusterObserver:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def use_changed_configuration(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
+    def use_changed_configuration(
+        self, access: AnyClusterAccessSettings, pace: PollerSection, transfer_queues: Collection[str]
+    ) -> None:
         """Use a changed configuration from now on; query the cluster's offered names at once."""
-        self._where = where
+        self._where = access
         self._pace = pace
         self._transfer_queues = transfer_queues
         self._adapt_query_interval()
@@ -249,13 +251,13 @@ def query_result_to_share(
     )
 
 
-def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
+def identify_cluster_query(access: AnyClusterAccessSettings, transfer_queues: Iterable[str]) -> str:
     """Return a text that identifies gridbridge's version, the cluster's access settings and the transfer queues."""
-    return " ".join((__version__, where.kind, *_words_of_cluster_access(where), *transfer_queues))
+    return " ".join((__version__, access.kind, *_words_of_cluster_access(access), *transfer_queues))
 
 
-def _words_of_cluster_access(where: Away | SshLogin) -> Iterator[str]:
-    for name, value in vars(where).items():
+def _words_of_cluster_access(access: AnyClusterAccessSettings | SshLogin) -> Iterator[str]:
+    for name, value in vars(access).items():
         yield from _words_of_cluster_access(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 

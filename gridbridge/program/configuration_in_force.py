@@ -20,7 +20,7 @@ from gridbridge.shell.clock import Clock
 
 SETTLE_S = 0.5
 
-Away = Callable[[], Iterable[AwayJob]]
+AwayJobsQuery = Callable[[], Iterable[AwayJob]]
 Look = tuple[int, ...]  # fingerprint of a file; empty: no file
 
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class ReloadableConfiguration:
     def policy(self) -> Policy:
         return self.in_force.policy
 
-    def reload_if_changed(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
+    def reload_if_changed(self, at_once: bool = False, away_jobs: AwayJobsQuery = tuple) -> bool:
         """Load or refuse a changed gridbridge.toml; say whether configuration or reported errors changed.
 
         Some keys can't change while `away_jobs` returns jobs at remote clusters.

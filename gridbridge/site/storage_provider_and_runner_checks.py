@@ -27,7 +27,7 @@ from gridbridge.model.rebalance.rebalance_section import StorageAreaKind
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import POSTGRESQL
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer_route import BARE, Away
+from gridbridge.model.transfer_route import BARE, AnyClusterAccessSettings
 from gridbridge.shell import local_host_facts, program_lock_file, safe_files, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.hung_poller_kill import find_poller_lock_holder
@@ -106,7 +106,7 @@ def _check_program(item: str, program: str, hint: str) -> CheckFinding:
     return CheckFinding.finding_by_condition(not trouble, item, trouble or program, right, hint=hint)
 
 
-def _list_storage_area(cluster: Away, path: str) -> list[str] | None:
+def _list_storage_area(cluster: AnyClusterAccessSettings, path: str) -> list[str] | None:
     """Return the first MOST + 1 entries of an area; None without an answer or a readable folder."""
     try:
         return _run_shell_script_at_cluster(cluster, LIST, path, str(MOST + 1)).split("\0")[:-1]
@@ -114,7 +114,7 @@ def _list_storage_area(cluster: Away, path: str) -> list[str] | None:
         return None  # other findings report a cluster that does not answer
 
 
-def _misowned_storage_folders(cluster: Away, entries: list[str]) -> dict[str, str] | None:
+def _misowned_storage_folders(cluster: AnyClusterAccessSettings, entries: list[str]) -> dict[str, str] | None:
     """Return wrong owners by folder name, or None without an answer."""
     strange = account_and_file_findings.account_folders_with_wrong_owner(entries)
     text = "".join(f"{name}\n" for name in strange).encode()
@@ -125,7 +125,7 @@ def _misowned_storage_folders(cluster: Away, entries: list[str]) -> dict[str, st
     return {name: strange[name] for name in accounts if name in strange}
 
 
-def _run_shell_script_at_cluster(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
+def _run_shell_script_at_cluster(cluster: AnyClusterAccessSettings, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
     answer = ssh.run_over_ssh(cluster.login, argv, dict(BARE), LIMIT_S, text).require_success()
     return answer.stdout.decode("utf-8", "replace")

@@ -25,7 +25,7 @@ from gridbridge.model.site.site_section import QueueOrder
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_local_job_and_task
-from gridbridge.model.transfer_route import Away, TransferRoute
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, TransferRoute
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import transfer_queue_setup
@@ -149,7 +149,7 @@ def _refused_submission_explanation(job: str, remote: str, why: str) -> Submissi
     return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(why))
 
 
-def _query_explained_job(words: tuple[str, ...], policy: Policy, home: Away) -> ExplainedJob:
+def _query_explained_job(words: tuple[str, ...], policy: Policy, home: AnyClusterAccessSettings) -> ExplainedJob:
     reader = require_job_request_reader(home)
     try:
         job, task = parse_local_job_and_task(" ".join(words))

@@ -18,7 +18,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     ResourceMappingRule,
     TransferQueueSection,
 )
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.shell import local_host_facts
 
 if TYPE_CHECKING:
@@ -137,14 +137,14 @@ def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
     return remote_setup_adapter(remote).count_batch_slots(remote)
 
 
-def remote_setup_adapter(cluster: Away) -> "RemoteClusterSetupReader[Away]":
+def remote_setup_adapter(cluster: AnyClusterAccessSettings) -> "RemoteClusterSetupReader[AnyClusterAccessSettings]":
     """Return the adapter's functions that set up a remote cluster; raise ConfigError if there are none."""
     if ability := batch_adapter_of_cluster(cluster).sets_up:
         return ability
     raise ConfigError((f"setup changes nothing at a cluster of kind {cluster.kind}",))
 
 
-def home_queue_setup_adapter(home: Away) -> "TransferQueueSetupReader[Away]":
+def home_queue_setup_adapter(home: AnyClusterAccessSettings) -> "TransferQueueSetupReader[AnyClusterAccessSettings]":
     """Return the adapter's functions that make transfer queues; raise ConfigError if there are none."""
     if ability := batch_adapter_of_cluster(home).makes_queues:
         return ability

@@ -13,7 +13,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction
 from gridbridge.model.transfer_name import TransferAttemptId, parse_transfer_name
-from gridbridge.model.transfer_route import Away, Home
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, HomeClusterAccessSettings
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import LocalTaskRestartGuard
@@ -108,7 +108,9 @@ class LocalTaskActs(ReloadablePollerComponent):
         task = _home_task_of_transfer(transfer)
         return tasks.query_rerun_setting(where, task, self._transfer_queues, _rerun_policy_of_request_in_home_queues)
 
-    def _home_cluster_and_task_guard_adapter(self) -> "tuple[Home, LocalTaskRestartGuard[Away]]":
+    def _home_cluster_and_task_guard_adapter(
+        self,
+    ) -> "tuple[HomeClusterAccessSettings, LocalTaskRestartGuard[AnyClusterAccessSettings]]":
         if self.policy.why_no_transfer_queues:
             raise ConfigError((self.policy.why_no_transfer_queues,))
         where = configured_home_cluster_access(self.policy, self.policy.site.cluster)

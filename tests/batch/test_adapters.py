@@ -15,7 +15,7 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.transfer_route import (
     ACCESS,
-    Away,
+    AnyClusterAccessSettings,
     EmbeddedClusterAccessSettings,
     GridEngineCellAccessSettings,
     OarServerAccessSettings,
@@ -83,7 +83,7 @@ def test_a_comparison_of_cluster_kinds_is_detected(code: str) -> None:
 
 
 @pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
-def test_services_and_starters_use_the_same_submit_module_and_recaller(where: Away) -> None:
+def test_services_and_starters_use_the_same_submit_module_and_recaller(where: AnyClusterAccessSettings) -> None:
     assert batch_adapter_of_cluster(where).submit is load_submit_adapter(where)
     assert load_job_recaller(where) is batch_adapter_of_cluster(where).recalls
 
@@ -110,7 +110,9 @@ def test_services_and_starters_use_the_same_submit_module_and_recaller(where: Aw
     ],
     ids=["gridengine", "oar", "embedded"],
 )
-def test_each_adapter_has_the_abilities_of_its_batch_system(where: Away, abilities: set[str]) -> None:
+def test_each_adapter_has_the_abilities_of_its_batch_system(
+    where: AnyClusterAccessSettings, abilities: set[str]
+) -> None:
     adapter = batch_adapter_of_cluster(where)
 
     assert {name for name in OPTIONAL if getattr(adapter, name)} == abilities
@@ -126,7 +128,7 @@ def test_each_home_adapter_has_task_guards_and_a_marker() -> None:
 
 
 @pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])
-def test_each_adapter_builds_its_submission_command(where: Away, program: str) -> None:
+def test_each_adapter_builds_its_submission_command(where: AnyClusterAccessSettings, program: str) -> None:
     argv = batch_adapter_of_cluster(where).build_submission_command(where, SPEC)
 
     assert program in argv

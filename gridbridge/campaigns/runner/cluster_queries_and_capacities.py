@@ -29,7 +29,7 @@ from gridbridge.model.cluster_snapshot import CampaignJobsSentBeforeListing, Clu
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.program.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
@@ -134,7 +134,9 @@ def query_array_task_ends(
     """Return how array tasks ended; for arrays in `late_arrays` search all accounting records since submission."""
 
     def query_ends_at_cluster(
-        system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
+        system: CampaignArrayEndReader[AnyClusterAccessSettings],
+        access: AnyClusterAccessSettings,
+        arrays: Sequence[CampaignArray],
     ) -> dict[CampaignArray, ReportedEnds]:
         questions = [
             ArrayEndQuery(
@@ -145,7 +147,7 @@ def query_array_task_ends(
             )
             for array in arrays
         ]
-        ends = system.query_array_ends(where, questions)
+        ends = system.query_array_ends(access, questions)
         return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
     return _query_arrays_by_cluster(policy, indices, query_ends_at_cluster, lambda _: {})
@@ -155,9 +157,11 @@ def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> 
     """Return the indices of live tasks of each existing array; all indices if the cluster is silent."""
 
     def query_live_indices_at_cluster(
-        system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
+        system: CampaignArrayEndReader[AnyClusterAccessSettings],
+        access: AnyClusterAccessSettings,
+        arrays: Sequence[CampaignArray],
     ) -> dict[CampaignArray, frozenset[int]]:
-        living = system.query_begun_indices(where, {array.job_id: array_job_name(policy, array) for array in arrays})
+        living = system.query_begun_indices(access, {array.job_id: array_job_name(policy, array) for array in arrays})
         return {array: living[array.job_id] for array in arrays if array.job_id in living}
 
     def all_indices_of_arrays(arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
@@ -169,7 +173,10 @@ def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> 
 def _query_arrays_by_cluster(
     policy: Policy,
     arrays: Iterable[CampaignArray],
-    query: Callable[[CampaignArrayEndReader[Away], Away, Sequence[CampaignArray]], dict[CampaignArray, Told]],
+    query: Callable[
+        [CampaignArrayEndReader[AnyClusterAccessSettings], AnyClusterAccessSettings, Sequence[CampaignArray]],
+        dict[CampaignArray, Told],
+    ],
     without_answer: Callable[[Sequence[CampaignArray]], dict[CampaignArray, Told]],
 ) -> dict[CampaignArray, Told]:
     by_cluster: dict[str, list[CampaignArray]] = {}

@@ -159,7 +159,7 @@ def _offline_node_penalty(load: GanetiNodeLoad) -> float:
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries
 
 
-Home = tuple[int, int]
+PrimaryAndSecondaryNode = tuple[int, int]
 
 
 class GanetiMoveWithEstimatedScore(NamedTuple):
@@ -167,7 +167,7 @@ class GanetiMoveWithEstimatedScore(NamedTuple):
     instance: int
     kind: GanetiInstanceMoveKind
     target: int
-    home: Home
+    home: PrimaryAndSecondaryNode
     changed: GanetiNodeLoadsAfterMove | None  # None: not computed yet, as for instances without a second copy
 
 
@@ -223,7 +223,7 @@ def _instance_moves_near_best_score(
 
 def _distinct_movable_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
     """Return the instances on offline nodes and on online nodes; equal instances are listed once."""
-    alike = set[tuple[Home, GanetiInstanceLoad]]()
+    alike = set[tuple[PrimaryAndSecondaryNode, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:
         home = at.homes[instance]

@@ -40,7 +40,7 @@ from gridbridge.model.fixed_paths import (
     CONFIG,
 )
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.program import service_cycle
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
@@ -91,7 +91,7 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
 
 
-def _home_batch_adapter(policy: Policy) -> BatchSystemAdapter[Away] | None:
+def _home_batch_adapter(policy: Policy) -> BatchSystemAdapter[AnyClusterAccessSettings] | None:
     home = policy.home_cluster_section
     return ADAPTERS[home.kind] if home else None
 

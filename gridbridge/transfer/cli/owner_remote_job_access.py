@@ -11,7 +11,7 @@ from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.published_status_and_reports import PublishedTransfer
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.state import published_json
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ class RemoteJobGone(RemoteJobActNotDone):
     """The remote cluster does not list the remote job any more."""
 
 
-def cluster_access_for_caller(policy: Policy, cluster: str) -> Away:
+def cluster_access_for_caller(policy: Policy, cluster: str) -> AnyClusterAccessSettings:
     """Return the calling user's access to a cluster; raise RemoteJobActNotDone if not configured."""
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return configured_cluster_access(policy, cluster).with_time_limit(LIMIT_S)
 
 
-def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":
+def require_job_request_reader(home: AnyClusterAccessSettings) -> "UserJobQueriesAndChanges[AnyClusterAccessSettings]":
     """Return the adapter that reads requests of jobs at home; raise RemoteJobActNotDone if none can."""
     if ability := batch_adapter_of_cluster(home).user_jobs:
         return ability
@@ -80,15 +80,15 @@ def act_on_remote_jobs_of_transfers(
             yield RemoteJobActResult(job=local, is_done=False, text=f"job {local}: {error}")
 
 
-def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
+def require_own_remote_job(access: AnyClusterAccessSettings, transfer: PublishedTransfer, me: str) -> None:
     """Raise RemoteJobActNotDone unless a remote job's owner and account (qsub -A) match the transfer."""
     local = parse_transfer_name(transfer.transfer).local_job_or_task_id
     if not transfer.remote_id:
         raise RemoteJobActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
-    owner, account = load_submit_adapter(where).query_owner_and_account(where, str(transfer.remote_id))
+    owner, account = load_submit_adapter(access).query_owner_and_account(access, str(transfer.remote_id))
     if not owner:
         raise RemoteJobGone(f"{transfer.remote} does not list job {transfer.remote_id} any more: the job has ended")
-    mine = where.account_of_user(me)
+    mine = access.account_of_user(me)
     if (owner, account) != (mine, transfer.transfer):
         raise RemoteJobActNotDone(
             f"job {transfer.remote_id} at {transfer.remote}: owned by {owner}, account {account!r};"

@@ -23,7 +23,7 @@ from gridbridge.model.published_status_and_reports import PublishedTransfer, rep
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.program import configuration_in_force
 from gridbridge.state import published_json
 from gridbridge.state.published_file_formats import exclude_forwarding_queues
@@ -79,11 +79,13 @@ def _alter_remote_job(
     return replace_control_characters(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
-def job_alterer_of_cluster(where: Away, cluster: str) -> "UserJobQueriesAndChanges[Away]":
+def job_alterer_of_cluster(
+    access: AnyClusterAccessSettings, cluster: str
+) -> "UserJobQueriesAndChanges[AnyClusterAccessSettings]":
     """Return the adapter that changes a cluster's waiting jobs; raise RemoteJobActNotDone without one."""
-    if alterer := batch_adapter_of_cluster(where).user_jobs:
+    if alterer := batch_adapter_of_cluster(access).user_jobs:
         return alterer
-    raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
+    raise RemoteJobActNotDone(f"{cluster} is of kind {access.kind}: use the commands of {access.kind}")
 
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
@@ -104,7 +106,7 @@ def _build_qalter_options(
     change: RemoteJobRequestChange,
     policy: Policy,
     folder: str,
-    alters: "UserJobQueriesAndChanges[Away]",
+    alters: "UserJobQueriesAndChanges[AnyClusterAccessSettings]",
 ) -> Argv:
     options: Argv = ()
     if change.priority is not None:

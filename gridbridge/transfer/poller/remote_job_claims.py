@@ -24,7 +24,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_messages_in_spool import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.model.transfer_route import BARE, Away
+from gridbridge.model.transfer_route import BARE, AnyClusterAccessSettings
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell import safe_files, ssh
 from gridbridge.shell.clock import Clock
@@ -115,7 +115,7 @@ def _remove_claim_file_if_old(path: str, now_s: float) -> None:
         safe_files.remove_file(path)
 
 
-def _run_grant_script(remote: Away, script: str, names: tuple[str, ...]) -> None:
+def _run_grant_script(remote: AnyClusterAccessSettings, script: str, names: tuple[str, ...]) -> None:
     if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
         raise ParseError(f"{names!r}: expected names of grants")
     argv = ("/bin/sh", "-c", script, "sh", *names)

@@ -36,7 +36,7 @@ from gridbridge.transfer.usage_rows import RemoteUsageRows
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
-    from gridbridge.model.transfer_route import Away
+    from gridbridge.model.transfer_route import AnyClusterAccessSettings
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class RemoteAccountingFileReader:
 
     cursor: ClusterAccountingProgress
     _cluster: ClusterSection
-    accounts: "JobAccountingReader[Away]"
+    accounts: "JobAccountingReader[AnyClusterAccessSettings]"
     _prefix: str
     _clock: Clock
 
@@ -182,7 +182,9 @@ class RemoteUsageService:
                 self._add_accounting_reader(name, cluster, accounts)
         self.views.publish_accounting_progress(self.readings.values())
 
-    def _add_accounting_reader(self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[Away]") -> None:
+    def _add_accounting_reader(
+        self, name: str, cluster: ClusterSection, accounts: "JobAccountingReader[AnyClusterAccessSettings]"
+    ) -> None:
         cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."

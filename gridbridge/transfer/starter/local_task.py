@@ -18,7 +18,7 @@ from gridbridge.model.transfer_messages_in_spool import (
     encode_message_cutting_reason,
 )
 from gridbridge.model.transfer_name import TransferAttemptId
-from gridbridge.model.transfer_route import Away, TransferRoute
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, TransferRoute
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import task_notes
@@ -77,7 +77,7 @@ class LocalTask:
         """Return the published route of a transfer queue, by default of the task's own queue."""
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
-    def remote_cluster_access(self, route: TransferRoute) -> Away:
+    def remote_cluster_access(self, route: TransferRoute) -> AnyClusterAccessSettings:
         """Return the access to a remote cluster; for a cluster reached by ssh, with the owner's login."""
         return (
             route.remote_cluster_access_as_user(own_login_name()) if route.remote_ssh else route.remote_cluster_access

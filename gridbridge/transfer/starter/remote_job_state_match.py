@@ -14,7 +14,7 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferMessage,
     TransferMessageKind,
 )
-from gridbridge.model.transfer_route import Away
+from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.transfer.starter import task_notes
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
@@ -108,12 +108,12 @@ def _check_remote_job_owner_once(step: "StarterStepContext") -> None:
         step.is_sure = True
 
 
-def find_held_remote_job(remote: Away, record: TransferMessage) -> str:
+def find_held_remote_job(remote: AnyClusterAccessSettings, record: TransferMessage) -> str:
     """Return the id of the held remote job with a transfer's name; empty without such a job."""
     return load_submit_adapter(remote).find_held_job(remote, record.transfer, _remote_account(remote))
 
 
-def delete_remote_job(remote: Away, record: TransferMessage) -> None:
+def delete_remote_job(remote: AnyClusterAccessSettings, record: TransferMessage) -> None:
     """Delete a transfer's remote job, if a query finds the job."""
     if record.kind != TransferMessageKind.RECORD:
         return
@@ -125,7 +125,7 @@ def delete_remote_job(remote: Away, record: TransferMessage) -> None:
         load_submit_adapter(remote).delete_job(remote, remote_id)
 
 
-def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
+def is_remote_job_known(remote: AnyClusterAccessSettings, record: TransferMessage) -> bool:
     """Say whether a cluster lists a transfer's remote job; raise RemoteJobNotOurs for another job's id."""
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_remote_account(remote), record.transfer):
@@ -136,5 +136,5 @@ def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
     return bool(owner_account[0])
 
 
-def _remote_account(remote: Away) -> str:
+def _remote_account(remote: AnyClusterAccessSettings) -> str:
     return remote.login.user if remote.login else own_login_name()

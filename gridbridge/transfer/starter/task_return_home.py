@@ -13,7 +13,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_and_queue_states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import does_job_request_home
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.model.transfer_route import Away, Home
+from gridbridge.model.transfer_route import AnyClusterAccessSettings, HomeClusterAccessSettings
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter import remote_job_state_match
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
@@ -34,9 +34,9 @@ KILLED = "the remote job had just started and was deleted"
 
 
 def do_recall_step(
-    cell: "WaitingRemoteJobRecaller[Away]",
+    cell: "WaitingRemoteJobRecaller[AnyClusterAccessSettings]",
     task: LocalTask,
-    remote: Away,
+    remote: AnyClusterAccessSettings,
     record: TransferMessage,
     wished: TransferMessage,
 ) -> TransferMessage | int:
@@ -61,7 +61,11 @@ def do_recall_step(
 
 
 def _delete_waiting_remote_job(
-    cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, recall_note: TransferMessage
+    cell: "WaitingRemoteJobRecaller[AnyClusterAccessSettings]",
+    task: LocalTask,
+    remote: AnyClusterAccessSettings,
+    remote_id: str,
+    recall_note: TransferMessage,
 ) -> TransferMessage | int:
     recall_note = recall_note.with_changes(phase=DELETING)
     task.write_recall_note(recall_note)
@@ -88,7 +92,10 @@ def task_end_after_recall(recall_note: TransferMessage, verdict: TransferMessage
 
 
 def _confirm_remote_job_gone(
-    cell: "WaitingRemoteJobRecaller[Away]", remote: Away, remote_id: str, recall_note: TransferMessage
+    cell: "WaitingRemoteJobRecaller[AnyClusterAccessSettings]",
+    remote: AnyClusterAccessSettings,
+    remote_id: str,
+    recall_note: TransferMessage,
 ) -> TransferMessage | int:
     if cell.query_job_state(remote, remote_id).is_listed:
         return CONFIRM_S
@@ -97,7 +104,12 @@ def _confirm_remote_job_gone(
     )
 
 
-def _give_up_recall(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
+def _give_up_recall(
+    cell: "WaitingRemoteJobRecaller[AnyClusterAccessSettings]",
+    task: LocalTask,
+    remote: AnyClusterAccessSettings,
+    remote_id: str,
+) -> int:
     """Give up a recall and release the started or ended job; return the seconds until the next step."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     safe_files.remove_file(f"{task.private}/recall")
@@ -107,7 +119,9 @@ def _give_up_recall(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, rem
 NO_HOME_QUEUE = "no local queue can run the job either"
 
 
-def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
+def send_refused_job_home(
+    home: HomeClusterAccessSettings, job: str, own_queues: Collection[str], reason: str
+) -> TransferMessage:
     """Mark a refused job to stay at home; return the transfer's end: a requeue or the error state.
 
     The whole array is marked, because qalter(1) -l and -q change jobs, not tasks. Raises GridbridgeError if the job

@@ -7,7 +7,7 @@ shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion
 from gridbridge.batch import load_home_job_control
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
-from gridbridge.model.transfer_route import Home
+from gridbridge.model.transfer_route import HomeClusterAccessSettings
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter.local_task import BACK, LocalTask, parse_time_limit_s
 
@@ -15,7 +15,7 @@ SLACK_S = 2.0  # execd writes a job's config file within this time
 PATIENCE_S = 3.0  # timeout of a query to the home cluster
 
 
-def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
+def is_local_job_deleted(task: LocalTask, home: HomeClusterAccessSettings) -> bool:
     """Say whether somebody deleted the local job; return False if only its h_rt has passed.
 
     If home does not answer, the requested h_rt decides. For a requeued job a note is written, because Grid Engine may
@@ -38,7 +38,7 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     return task.local_run_time_s() < limit_s - SLACK_S
 
 
-def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
+def is_notify_signal_genuine(task: LocalTask, home: HomeClusterAccessSettings, intent: str) -> bool:
     """Say whether home confirms the deletion or suspension that a -notify signal announced."""
     if intent == DesiredLocalJobState.DEAD:
         return is_local_job_deleted(task, home)
