@@ -133,7 +133,7 @@ bench: lab ## what a transfer and a campaign cost, in the lab; fails when a targ
 	$(BIN)/python -m bench.looks --json $(FIGURES)/looks.json; looks=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json $(FIGURES)/accounting.json; accounting=$$?; \
-	$(BIN)/python -m bench.campaign --json $(FIGURES)/campaign.json brought cycle kept_tasks locks ledger reading sending injected questions harvest executor; campaign=$$?; \
+	$(BIN)/python -m bench.campaign --json $(FIGURES)/campaign.json brought cycle kept_tasks locks ledger reading sending injected questions harvest short_tasks executor; campaign=$$?; \
 	$(BIN)/python -m bench.transfer --json $(FIGURES)/figures.json && [ $$simulation$$replay$$elastic$$join$$rebalance$$looks$$parse$$accounting$$campaign = 000000000 ]
 
 format: $(VENV)/ready

@@ -12,6 +12,7 @@ sending     what a call that sends arrays costs root (bench/sending.py)
 injected    tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
 questions   how often two clusters are asked; needs the lab (bench/questions.py)
 harvest     how a campaign fills a real cluster; needs the lab (bench/harvest.py)
+short_tasks tasks of 1 s in jobs of several tasks; needs the lab (bench/short_tasks.py)
 executor    calls of Python functions on embedded slots; needs user namespaces (bench/executor.py)
 
 Without a part those that need no lab. `brought` has a folder of people's files and a state file of
@@ -31,7 +32,19 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import cycle, executor, harvest, injection, kept_tasks, ledger, locks, questions, reading, sending
+from bench import (
+    cycle,
+    executor,
+    harvest,
+    injection,
+    kept_tasks,
+    ledger,
+    locks,
+    questions,
+    reading,
+    sending,
+    short_tasks,
+)
 from bench.brief import sized
 from bench.rows import Row, show
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
@@ -62,6 +75,7 @@ def main() -> None:
         "injected": injection.rows,
         "questions": questions.rows,
         "harvest": harvest.rows,
+        "short_tasks": short_tasks.rows,
         "executor": executor.rows,
     }
     chosen = options.parts or NO_LAB

@@ -69,11 +69,20 @@ def _shell_case_of_task(index: int, task: CampaignArrayScriptTask) -> str:
 
 def _shell_case_of_group(index: int, tasks: "Sequence[CampaignArrayScriptTask]") -> str:
     """Define the sh function gb_tasks, which runs a job's tasks: first retried tasks, so that they have most time."""
+    return f"{index}) {_shell_function_of_tasks(tasks)} ;;\n"
+
+
+def _shell_function_of_tasks(tasks: "Sequence[CampaignArrayScriptTask]") -> str:
     lines = (
         f"gb_inputs=; {_assignments_of_task(task)}; next_task {_words_of_task(task)} || return\n"
         for task in sorted(tasks, key=lambda task: -task.attempt)
     )
-    return f"{index}) gb_tasks() {{\n{''.join(lines)}}} ;;\n"
+    return f"gb_tasks() {{\n{''.join(lines)}}}"
+
+
+def write_further_tasks(tasks: "Sequence[CampaignArrayScriptTask]") -> bytes:
+    """Write the file from which a running job takes further tasks."""
+    return f"{_shell_function_of_tasks(tasks)}\n".encode(*AS_TYPED)
 
 
 def _assignments_of_task(task: CampaignArrayScriptTask) -> str:

@@ -30,14 +30,24 @@ next_task() { # the next task does not begin if its walltime may not be left
     make_way
 }
 
-run_group() {
-    read_time && gb_start=$gb_time
-    gb_record=$PWD/group.$gb_array.$gb_place
-    set -C # a job that its cluster starts a second time runs no task again
-    true >"$gb_record" || die 59
-    set +C
-    unset gb_usage # keeper.pl measures the whole job
-    make_way
+take_further_tasks() { # takes tasks that root's program has written into the campaign's folder; waits at most gb_wait_s
+    read_time
+    gb_until=$((gb_time + 100 * gb_wait_s))
+    while [ "$gb_time" -le "$gb_until" ] && [ "$gb_time" -le $((100 * gb_group_s)) ]; do
+        make_way
+        for gb_more in more."$gb_array.$gb_place".*; do
+            [ -f "$gb_more" ] || break
+            . "./$gb_more" # replaces gb_tasks
+            rm -- "$gb_more" || die 59 # so that no task runs twice
+            return 0
+        done
+        sleep 1
+        read_time
+    done
+    return 1
+}
+
+run_lanes() {
     gb_lane=$gb_lanes
     while [ "$gb_lane" -gt 1 ]; do
         gb_lane=$((gb_lane - 1))
@@ -46,6 +56,18 @@ run_group() {
     gb_lane=0
     gb_tasks
     until wait; do make_way; done # a signal interrupts wait
+}
+
+run_group() {
+    read_time && gb_start=$gb_time
+    gb_record=$PWD/group.$gb_array.$gb_place
+    set -C # a job that its cluster starts a second time runs no task again
+    true >"$gb_record" || die 59
+    set +C
+    unset gb_usage # keeper.pl measures the whole job
+    make_way
+    run_lanes
+    while [ "$gb_wait_s" -gt 0 ] && take_further_tasks; do run_lanes; done
     make_way
     exit 0
 }

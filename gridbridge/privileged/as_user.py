@@ -8,6 +8,7 @@ Exit status: 0 done, 1 failed, 2 refused, 3 the job id belongs to another job, 6
 VERB is hold, release, suspend, resume, delete or unstage. Verbs for a campaign's FILE: send-arrays
 FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS, release-array FILE
 CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE CLUSTER ARRAY PLACES,
+add-tasks FILE CLUSTER ARRAY PLACE TASKS [PLACE TASKS ...],
 list-arrays FILE, end-campaign FILE, take-up FILE REQUEST, carry-inputs FILE CLUSTER TASKS
 [AT_CLUSTER], drop-inputs FILE CLUSTER; bring-outputs, read-records and read-jobs FILE CLUSTER TASKS.
 Verb notify-owner FILE WORD... runs the owner's program. With several masters, lead PROGRAM TERM HOST
@@ -46,7 +47,7 @@ VERBS = {
 LEAD = "lead"
 REPLICA_VERBS = ("look", "verify", "copy", "drop")
 ARRAY_VERBS = (
-    *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
+    *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting", "add-tasks"),
     *("list-arrays", "end-campaign", "take-up", "carry-inputs", "drop-inputs", "bring-outputs"),
     "read-jobs",
     "read-records",

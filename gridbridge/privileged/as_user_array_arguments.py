@@ -18,15 +18,16 @@ from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
-DELETE_WAITING = "delete-waiting"
+DELETE_WAITING, ADD = "delete-waiting", "add-tasks"
 CHECKPOINT, GROUP, ORDINARY = "checkpoint=", "group=", "ordinary"
-MOST_OF_GROUP, LONGEST_GROUP_S = 1000, 86_400
+MOST_OF_GROUP, LONGEST_GROUP_S, LONGEST_WAIT_S = 1000, 31_536_000, 3600
 USAGE = {
-    SEND: "[ordinary] [checkpoint=SECONDS] [group=TASKS,SECONDS] ARRAY TASKS [ARRAY TASKS ...]",
+    SEND: "[ordinary] [checkpoint=SECONDS] [group=TASKS,SECONDS[,WAIT]] ARRAY TASKS [ARRAY TASKS ...]",
     SEND_COPIES: "[checkpoint=SECONDS] ARRAY TASKS",
     RELEASE: "ARRAY",
     DELETE: "ARRAY [PLACES]",
     DELETE_WAITING: "ARRAY PLACES",
+    ADD: "ARRAY PLACE TASKS [PLACE TASKS ...]",
 }
 
 
@@ -47,18 +48,24 @@ class AsUserArrayArguments:
         if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]
         group = _parse_group(words[0]) if words and self.verb == SEND else None
-        self.group = group or (1, 0)  # number of tasks in a job, and seconds after which the job begins no further task
+        # tasks of a job, seconds after which the job begins no task, and seconds for which it waits for further tasks
+        self.group = group or (1, 0, 0)
         words = words[1:] if group else words
         self.settings = tuple(after_cluster[: len(after_cluster) - len(words)])  # the words for the ledger
+        array = [words.pop(0)] if self.verb == ADD and words else []
         numbers = words[::2]
         self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
-        if not (is_short_ascii_number(campaign) and file != campaign and self._are_arguments_complete(numbers)):
+        is_complete = self._are_arguments_complete(numbers) and all(map(is_short_ascii_number, array))
+        if not (is_short_ascii_number(campaign) and file != campaign and is_complete):
             raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {USAGE[self.verb]}")
         if not isinstance(self.section, dict) or not is_valid_cluster_name(site):
             raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
-        self.arrays = tuple(CampaignArrayId(site, self.campaign, int(number)) for number in numbers)
+        self.places = tuple(map(int, numbers)) if array else ()  # array indices of the jobs that get further tasks
+        self.arrays = tuple(
+            CampaignArrayId(site, self.campaign, int(number)) for number in array * len(numbers) or numbers
+        )
         self.indices = "".join(self.tasks)  # indices of tasks to delete, as `1-5,9`; empty for the whole array
         if self.verb in (DELETE, DELETE_WAITING) and self.tasks:
             try:
@@ -91,7 +98,7 @@ class AsUserArrayArguments:
         return far, far.account_of_user(person)
 
     def _are_arguments_complete(self, numbers: list[str]) -> bool:
-        words, most = len(self.tasks), 100_000 if self.verb == SEND else 1
+        words, most = len(self.tasks), 100_000 if self.verb in (SEND, ADD) else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
         are_numbers = all(map(is_short_ascii_number, numbers)) and len(set(numbers)) == len(numbers)
@@ -107,13 +114,14 @@ def _is_checkpoint_interval(text: str) -> bool:
     return is_short_ascii_number(text) and LEAST_CHECKPOINT_S <= int(text) <= MOST_CHECKPOINT_S
 
 
-def _parse_group(text: str) -> "tuple[int, int] | None":
+def _parse_group(text: str) -> "tuple[int, int, int] | None":
     key, is_given, numbers = text.partition(GROUP)
-    tasks, _, seconds = numbers.partition(",")
-    if key or not is_given or not (is_short_ascii_number(tasks) and is_short_ascii_number(seconds)):
+    words = [*numbers.split(","), "0"][:3] if numbers.count(",") < 3 else []
+    if key or not is_given or len(words) < 3 or not all(map(is_short_ascii_number, words)):
         return None
-    is_allowed = 1 < int(tasks) <= MOST_OF_GROUP and int(seconds) <= LONGEST_GROUP_S
-    return (int(tasks), int(seconds)) if is_allowed else None
+    tasks, begin_s, wait_s = map(int, words)
+    is_allowed = 1 < tasks <= MOST_OF_GROUP and begin_s <= LONGEST_GROUP_S and wait_s <= LONGEST_WAIT_S
+    return (tasks, begin_s, wait_s) if is_allowed else None
 
 
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":

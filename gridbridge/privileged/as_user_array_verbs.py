@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.privileged import as_user_refusals_and_user_switch
 from gridbridge.privileged.as_user_array_arguments import (
+    ADD,
     DELETE,
     DELETE_WAITING,
     SEND,
@@ -50,6 +51,10 @@ def perform_as_user_array_verb(arguments: list[str], require_lead: "Callable[[],
             from gridbridge.privileged import send_arrays
 
             output = "".join(f"{line}\n" for line in send_arrays.send_campaign_arrays(order, ledger))
+        elif order.verb == ADD:
+            from gridbridge.privileged import tasks_of_running_jobs
+
+            output = tasks_of_running_jobs.add_tasks_to_running_jobs(order, ledger)
         else:
             output = f"{_release_or_delete_array(order, ledger)}\n"
     print_and_exit(output)

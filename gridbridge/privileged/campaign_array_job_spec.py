@@ -24,7 +24,7 @@ from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_refusals_and_user_switch import AsUserRequestRefusal
 from gridbridge.privileged.campaign_prologue_and_epilogue_tasks import header_of_array, prologue_or_epilogue_tasks
 
-HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
+HEADER_KEYS = ("project", "queue", "environment", "properties")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000, "side_by_side": 1000}
 MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits, in bytes, of the parameters of one task and of one array
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # invalid campaign files raise these exceptions
@@ -54,6 +54,7 @@ class VerifiedCampaignTasks:
             signal = {"signal": str(header.get("checkpoint_signal")), "checkpoint_s": str(interval_s)}
             self._checkpoint_settings = signal if saved else {}
             self._header: Header = {"side_by_side": 1} | header["clusters"][order.cluster] | whole
+            self.directory = str(self._header.get("exec_directory", ""))  # where the tasks work
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
             self._lines = _read_task_lines(self._asked, brought, ledger)
@@ -65,8 +66,7 @@ class VerifiedCampaignTasks:
         except (*ODD, ParseError) as error:
             raise AsUserRequestRefusal(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
-            why = "the campaign is declared neither idempotent nor with outputs"
-            raise SpeculativeCopyRefusal(f"{order.file}: {why}")
+            raise SpeculativeCopyRefusal(f"{order.file}: the campaign is declared neither idempotent nor with outputs")
         self._order, self._ledger = order, ledger
 
     def script_tasks_of_array(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
@@ -99,12 +99,12 @@ class VerifiedCampaignTasks:
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _checked_amount_in_header(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
-        hosts = str(header.get("properties", ""))
         settings = self._array_job_settings(header, person, amounts, array.site, is_remote=bool(section.get("ssh")))
-        settings |= {"array": str(array.array), "group_s": str(self._order.group[1])}
+        begin_s, wait_s = map(str, self._order.group[1:])
+        settings |= {"array": str(array.array), "group_s": begin_s, "wait_s": wait_s}
         request = JobRequest(
-            hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(hosts)),
-            either=parse_alternative_host_properties(hosts),
+            hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_host_properties(text["properties"])),
+            either=parse_alternative_host_properties(text["properties"]),
             types=("besteffort",) if _is_besteffort(header, is_ordinary=self._order.is_ordinary) else (),
             project=text["project"],
             targets=text["queue"],
@@ -135,7 +135,7 @@ class VerifiedCampaignTasks:
             "lanes": str(amounts["side_by_side"]),
             "walltime": f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}",
             "walltime_s": str(walltime_s),
-            "directory": str(header.get("exec_directory", "")),
+            "directory": self.directory,
             "exec": str(header["exec_file"]),
             "outputs": str(header["outputs"]),
             "checkpoints": str(header["checkpoints"]),

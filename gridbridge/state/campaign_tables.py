@@ -123,7 +123,7 @@ ARRAYS = sa.Table(
     *column_types.time_columns("intended_at"),
     *column_types.flag_columns("is_repeated", "is_ordinary"),
     *column_types.integer_columns("copies_beyond_s", nullable=True),  # NULL for arrays of ordinary attempts
-    *column_types.integer_columns("checkpoint_s", "group_s", default="0"),
+    *column_types.integer_columns("checkpoint_s", "group_s", "group_wait_s", "added_tasks", default="0"),
     *column_types.integer_columns("group_tasks", default="1"),
     sa.Index("campaign_arrays_state", "state"),
     sa.Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
+from gridbridge.batch.campaign_array_script import (
+    CampaignArrayScriptTask,
+    write_campaign_array_script,
+    write_further_tasks,
+)
 from gridbridge.decisions.wrapper_end_interpretation import MISSING_INPUT_SIGNAL
 from gridbridge.model.campaigns.task_input_files import MADE_LATER, TaskInputFile
 from tests.builders.programs import write_program
@@ -417,11 +421,12 @@ def test_a_task_without_its_input_file_does_not_start(tmp_path: Path, content: s
 
 
 def group(
-    home: Path, command: str, *tasks: CampaignArrayScriptTask, begin_s: int = 60, lanes: int = 1
+    home: Path, command: str, *tasks: CampaignArrayScriptTask, begin_s: int = 60, lanes: int = 1, wait_s: int = 0
 ) -> tuple[int, list[str]]:
     """Run a job with these tasks; return its status and the words of its record, without times."""
     (home / "data").mkdir(exist_ok=True)
     settings = SETTINGS | {"exec": command, "outputs": "", "array": "3", "group_s": str(begin_s), "lanes": str(lanes)}
+    settings |= {"wait_s": str(wait_s)}
     path = home / f"script.{time.monotonic_ns()}"
     path.write_bytes(write_campaign_array_script(settings, tasks, len(tasks)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
@@ -476,6 +481,30 @@ def test_repeated_tasks_of_a_job_come_first(tmp_path: Path) -> None:
     _, record = group(tmp_path, "true #", CampaignArrayScriptTask(0, 1, ()), CampaignArrayScriptTask(5, 2, ()))
 
     assert record == ["begin 5.2", "exit 5.2 0", "begin 0.1", "exit 0.1 0"]
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_running_job_takes_further_tasks_once_and_only_its_own(tmp_path: Path, lanes: int) -> None:
+    """The first task writes further tasks for this job, and for another; the job ends when no more tasks come."""
+    further = tuple(CampaignArrayScriptTask(number, 1, (f"it's {number}",)) for number in (7, 8))
+    (tmp_path / "further").write_bytes(write_further_tasks(further))
+    give = 'case $1 in name0) cd $HOME/data/campaign.12; for n in 1.7 11.9; do cp ~/further "more.3.$n"; done ;; esac #'
+
+    status, record = group(tmp_path, give, *THREE[:2], lanes=lanes, wait_s=1)
+
+    assert (status, sorted(record)) == (
+        0,
+        sorted(f"{word}" for n in (0, 1, 7, 8) for word in (f"begin {n}.1", f"exit {n}.1 0")),
+    )
+    assert [path.name for path in (tmp_path / "data" / "campaign.12").glob("more*")] == ["more.3.11.9"]
+
+
+def test_a_job_waits_for_no_further_task_once_its_time_is_over(tmp_path: Path) -> None:
+    began_s = time.monotonic()
+
+    _, record = group(tmp_path, "sleep 1.1 #", *THREE[:2], begin_s=1, wait_s=60)
+
+    assert (len(record), time.monotonic() - began_s < 30) == (2, True)
 
 
 def test_tasks_of_a_job_run_side_by_side(tmp_path: Path) -> None:

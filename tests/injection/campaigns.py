@@ -145,9 +145,10 @@ OF_GROUPED_TASK = f"""#!/bin/sh
 # records a task's run, as group.sh does
 [ -n "$6" ] || exit 0
 mkdir -p {ALICES}/campaign.1 && cd {ALICES}/campaign.1 || exit 1
-echo "begin $1.$4 0 " >>"group.$6.$5"
+s=$(cat "group.$6.$5" 2>/dev/null | wc -l)
+echo "begin $1.$4 ${{s}}00 " >>"group.$6.$5"
 [ "$1.$4" != {KILLS_JOB}.1 ] || exit 55
-echo "exit $1.$4 0 0" >>"group.$6.$5"
+echo "exit $1.$4 $((s + 1))00 0" >>"group.$6.$5"
 """
 COPY = """#!/bin/sh
 # stands for rsync, which copies the listed links of a local folder
@@ -351,11 +352,17 @@ def saving() -> None:
     bring(asdict(jdl) | {UNIQUE: "1"}, range(TASKS))
 
 
-def grouped() -> None:
+def pulling() -> None:
+    """Submit a campaign of which a job of four tasks runs at each cell, and gets the last tasks while it runs."""
+    Path(CONFIG).write_text(CONFIGURATION.replace("[runner]", "[runner]\npull = true"))
+    grouped(slots=1)
+
+
+def grouped(slots: int = 2) -> None:
     """Submit a campaign of which each job runs several tasks; a task is preempted with its job, no other is retried."""
     write_program(sandbox.CELLS / "task", OF_GROUPED_TASK)
     for name in CELLS:
-        (sandbox.CELLS / name / "slots").write_text("2")
+        (sandbox.CELLS / name / "slots").write_text(str(slots))
     wish = JdlSettingsAtCluster(exec_file="run", temporal_grouping=True)
     bring(asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}, range(TASKS))
 
@@ -730,6 +737,8 @@ KILLED = {
     "checkpoint-reader": Scenario(saving, SAVING, saved_once, CARRIERS),
     "runner-groups": Scenario(grouped, SAVING, grouped_once, RUNNERS),
     "as-user-groups": Scenario(grouped, SAVING, grouped_once, OWNERS),
+    "runner-pull": Scenario(pulling, SAVING, grouped_once, RUNNERS),
+    "as-user-pull": Scenario(pulling, SAVING, grouped_once, (*OWNERS, "privileged/tasks_of_running_jobs")),
     "group-reader": Scenario(grouped, SAVING, grouped_once, CARRIERS),
     "carriers": Scenario(with_files, FILES, carried_once, CARRIERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),

@@ -51,7 +51,7 @@ def read(
         is_of_copies=is_of_copies,
         is_ordinary=is_ordinary,
         checkpoint_s=77,
-        group=(1, 0),
+        group=(1, 0, 0),
     )
     with RootLedgerOfSubmittedTasks(12, str(folder / "ledger")) as ledger:
         found = VerifiedCampaignTasks(

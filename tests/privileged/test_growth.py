@@ -77,7 +77,7 @@ class Site:
             is_of_copies=False,
             is_ordinary=False,
             checkpoint_s=0,
-            group=(1, 0),
+            group=(1, 0, 0),
         )
         brought = RootVerifiedCampaignFiles(12, str(self._folder))
         brought.record_file_in_ledger(ledger)

@@ -14,6 +14,7 @@ from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_folder_at_cluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.campaigns.task_file_patterns import output_names_of_task
 from gridbridge.model.fixed_paths import FixedPaths
@@ -23,7 +24,6 @@ from gridbridge.shell import rsync, safe_files, ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
-HOME = "$HOME"
 A_CALL = 200  # at most this many files are read in one call
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
@@ -89,7 +89,8 @@ def own_campaign_output_folders(
     for name, cluster in header["clusters"].items():
         if name in policy.clusters:
             where = configured_cluster_access(policy, name)
-            path = _campaign_output_folder(where.login, str(cluster["exec_directory"]), number)
+            home = "." if where.login else os.path.expanduser("~")
+            path = campaign_folder_at_cluster(str(cluster["exec_directory"]), number, home)
             folders[name] = TaskOutputFolderAtCluster(
                 login=where.login,
                 folder=path,
@@ -306,11 +307,3 @@ def _group_tasks_by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str,
         if task.cluster:
             by_cluster[task.cluster].append(task)
     return by_cluster
-
-
-def _campaign_output_folder(login: SshLogin | None, directory: str, number: int) -> str:
-    is_home = not directory or directory.startswith(HOME)
-    path = directory.removeprefix(HOME).strip("/") if is_home else directory
-    home = "." if login else os.path.expanduser("~")
-    base = f"{home}/{path}".rstrip("/") if is_home or not path.startswith("/") else path
-    return f"{base}/campaign.{number}"

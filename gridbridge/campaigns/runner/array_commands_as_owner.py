@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from gridbridge import errors
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.store.root_ledger import GROUP, group_of_jobs
+from gridbridge.campaigns.store.root_ledger import ADDED, GROUP, group_of_jobs
 from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
@@ -21,6 +21,7 @@ from gridbridge.model.campaigns.campaign_file_and_array_names import CampaignArr
 from gridbridge.model.campaigns.checkpoint_statistics import AttemptCheckpoints, CheckpointTimes
 from gridbridge.model.campaigns.grouped_tasks import JobRecord, parse_job_record
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
+    Attempts,
     format_array_index_ranges,
     format_attempt_ranges,
     parse_array_index_ranges,
@@ -83,7 +84,8 @@ def submit_arrays(
     interval_s = max(array.checkpoint_s for array, _ in arrays)
     words = ["ordinary"] if first.is_ordinary else []
     words += [f"{INTERVAL}{interval_s}"] if interval_s else []
-    words += [f"{GROUP}{first.group_tasks},{first.group_s}"] if first.group_tasks > 1 else []
+    group = (first.group_tasks, first.group_s, first.group_wait_s)
+    words += [GROUP + ",".join(map(str, group if first.group_wait_s else group[:2]))] if first.group_tasks > 1 else []
     for array, attempts in arrays:
         tasks = format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
         words += [str(array.number), tasks]
@@ -99,6 +101,15 @@ def _parse_submission_result(line: str) -> ArraySubmissionResult:
         return ArraySubmissionResult(job_id=int(job), error=error)
     except ValueError as error:
         raise errors.ParseError(f"send-arrays: {line[:80]!r}") from error
+
+
+def add_tasks_to_jobs(array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
+    """Give further first attempts to running jobs of an array; must not be repeated."""
+    of_job: dict[int, list[tuple[int, int]]] = {}
+    for attempt in attempts:
+        of_job.setdefault(attempt.place, []).append((attempt.task, attempt.attempt))
+    words = [word for index, tasks in of_job.items() for word in (str(index), format_attempt_ranges(tuple(tasks)))]
+    _run_array_command("add-tasks", array, *words)
 
 
 def release_array(array: CampaignArray) -> None:
@@ -137,7 +148,7 @@ def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
     for line in _run_gridbridge_as_user(ERRORS, "list-arrays", f"c.{campaign}").decode("ascii").splitlines():
         try:
             number, cluster, tasks, job, *words = line.split(" ")
-            group_tasks, begin_s = group_of_jobs(words)
+            group_tasks, begin_s, wait_s = group_of_jobs(words)
             entry = RootLedgerArray(
                 number=int(number),
                 cluster=cluster,
@@ -146,12 +157,18 @@ def list_root_ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
                 is_of_copies="copies" in words,
                 is_ordinary="ordinary" in words,
                 checkpoint_s=max((int(word.removeprefix(INTERVAL)) for word in words if INTERVAL in word), default=0),
-                group=TaskGroupSize(tasks=group_tasks, begin_s=begin_s),
+                group=TaskGroupSize(tasks=group_tasks, begin_s=begin_s, wait_s=wait_s),
+                added=tuple(_parse_added_tasks(word) for word in words if word.startswith(ADDED)),
             )
             arrays.append(entry)
         except ValueError as error:
             raise errors.ParseError(f"list-arrays: {line[:80]!r}") from error
     return tuple(arrays)
+
+
+def _parse_added_tasks(word: str) -> tuple[int, Attempts]:
+    index, _, tasks = word.removeprefix(ADDED).partition("=")
+    return int(index), parse_attempt_ranges(tasks)
 
 
 def close_campaign_in_root_ledger(campaign: int) -> None:

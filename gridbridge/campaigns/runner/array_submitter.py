@@ -1,6 +1,7 @@
 """Submits, releases and deletes arrays of campaign tasks, in limited time for each owner and cluster."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +20,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignArray,
     RootLedgerArray,
     TaskAttempt,
+    TaskGroupSize,
 )
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_cycle_plan import (
@@ -26,16 +28,19 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     TaskCountByExclusions,
     TimedInputCarry,
 )
+from gridbridge.model.campaigns.grouped_tasks import TasksForRunningJob
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
 
 
 class CampaignArrayCommands(Protocol):
-    """Commands on arrays at clusters, from the module `array_commands_as_owner`; all may be repeated."""
+    """Commands on arrays at clusters, from the module `array_commands_as_owner`; most may be repeated."""
 
     def submit_arrays(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]: ...
+
+    def add_tasks_to_jobs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], /) -> None: ...
 
     def release_array(self, array: CampaignArray, /) -> None: ...
 
@@ -180,9 +185,30 @@ class CampaignArraySubmitter:
             self.begun += attempts
         self._submit_recorded_arrays([pair for pair in new if self._are_inputs_at_cluster(*pair)])
 
+    def add_tasks_to_running_jobs(self, added: Iterable[TasksForRunningJob]) -> None:
+        """Record further tasks of running jobs, then give them to the jobs; the calls are not repeated.
+
+        Tasks that a job does not begin, for example after a failed call, are sent again when the job has ended.
+        """
+        of_array = defaultdict[tuple[int, int], list[TasksForRunningJob]](list)
+        for more in added:
+            of_array[more.campaign, more.array].append(more)
+        for (campaign, number), jobs in of_array.items():
+            wanted = {more.index: more.tasks for more in jobs}
+            array, attempts = self._campaigns.add_tasks_to_jobs(campaign, number, wanted)
+            if not attempts:
+                continue
+            self.begun += attempts
+            try:
+                self._turns.run_owner_call(array, partial(self._acts.add_tasks_to_jobs, array, attempts))
+            except GridbridgeError as error:
+                _log.warning(
+                    "event=tasks_not_added array=%d.%d at=%s why=%r", campaign, number, array.cluster, str(error)
+                )
+
     def resume_interrupted_arrays(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted, if an array has unfinished attempts."""
-        begun: dict[tuple[int, str, bool, bool, int, int], list[ArrayAndAttempts]] = {}
+        begun: dict[tuple[int, str, bool, bool, TaskGroupSize], list[ArrayAndAttempts]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
                 attempts = self._campaigns.unfinished_attempts(array)
@@ -192,7 +218,7 @@ class CampaignArraySubmitter:
                 if not attempts:
                     self._campaigns.set_array_state(array, ArraySubmissionState.RELEASED)
                     continue
-                kind = array.is_of_copies, array.is_ordinary, array.group_tasks, array.group_s
+                kind = array.is_of_copies, array.is_ordinary, array.group
                 begun.setdefault((array.campaign, array.cluster, *kind), []).append((array, attempts))
             else:
                 error = None

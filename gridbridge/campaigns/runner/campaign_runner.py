@@ -68,6 +68,9 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
 class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
+    is_urgent = False
+    _sweeps_at_s = 0.0
+
     def __init__(
         self,
         policy: Policy,
@@ -100,6 +103,7 @@ class CampaignRunnerCycle:
             is_dry=is_dry,
             checkpoints=None if is_dry else self._checkpoints,
             records=None if is_dry else self._records,
+            pulling=None if is_dry else programs.pulling,
         )
         remote_clusters = {name for name, cluster in policy.clusters.items() if cluster.ssh}
         self._actions = CampaignPlanExecutor(
@@ -127,7 +131,6 @@ class CampaignRunnerCycle:
         self._showing = EventAndCapacityPublisher(policy, self.database, clock)
         if not is_dry:
             self._intake.restore_lost_campaigns()
-        self._sweeps_at_s, self.is_urgent = 0.0, False
 
     def process_inbox(self) -> int:
         """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""

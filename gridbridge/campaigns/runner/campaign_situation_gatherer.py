@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.campaigns.runner import array_commands_as_owner, stress_and_mail_programs
 from gridbridge.campaigns.runner import cluster_queries_and_capacities as queries
+from gridbridge.campaigns.runner.array_submitter import Pair
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,
@@ -14,7 +15,8 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     earlier_live_attempt_positions,
 )
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
-from gridbridge.campaigns.runner.records_of_ended_jobs import RecordsOfEndedJobs
+from gridbridge.campaigns.runner.records_of_ended_jobs import RecordsOfEndedJobs, RunningJobRecordReading
+from gridbridge.campaigns.runner.records_of_pulling_jobs import RecordsOfPullingJobs
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import (
@@ -48,7 +50,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.file_server_load import FileServerSituation
-from gridbridge.model.campaigns.grouped_tasks import JobRecord
+from gridbridge.model.campaigns.grouped_tasks import JobRecord, PullingJob
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -61,6 +63,7 @@ from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
 ARRAYS_AT_ONCE = 20
+CYCLES_AHEAD = 4  # a record shows the next tasks one cycle late, and the job takes them one cycle later
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +88,7 @@ class CampaignSituationGatherer:
         ran: str = RUNNER_RAN,
         checkpoints: CheckpointsOfLostAttempts | None = None,
         records: RecordsOfEndedJobs | None = None,
+        pulling: dict[Pair, RunningJobRecordReading] | None = None,
     ) -> None:
         """`ledger_arrays` returns the arrays of a campaign in root's ledger of submitted tasks."""
         self._policy = policy
@@ -104,6 +108,10 @@ class CampaignSituationGatherer:
         self._checkpoint_statistics = CheckpointStatisticsRows(database)
         self._checkpoints = checkpoints  # None: no checkpoint is read
         self._records = records  # None: jobs of several tasks never end
+        is_pulling = policy.runner.pull and pulling is not None
+        self._pulling = (
+            RecordsOfPullingJobs(clock, self._tries, pulling) if is_pulling and pulling is not None else None
+        )
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
@@ -227,7 +235,24 @@ class CampaignSituationGatherer:
                 if one.jdl.has_prologue_or_epilogue
             },
             behind=self._restored.campaigns_behind_root_ledger(campaigns, events),
+            pull_wait_s=self._policy.runner.pull_wait_s if self._policy.runner.pull else 0,
+            pull_ahead_s=CYCLES_AHEAD * self._policy.runner.interval_s,
+            pulling=self._describe_pulling_jobs(of_tasks, campaigns),
         )
+
+    def _describe_pulling_jobs(
+        self, arrays: Iterable[CampaignArray], campaigns: Iterable[Campaign]
+    ) -> tuple[PullingJob, ...]:
+        """Return the running jobs that get further tasks, as far as their records have been read."""
+        if self._pulling is None:
+            return ()
+        owners = {campaign.number: campaign.uid for campaign in campaigns}
+        jobs = {
+            array: queries.task_indices_in_snapshot(array, self.answers[array.cluster], only_running=True)
+            for array in arrays
+            if array.group_wait_s and array.campaign in owners
+        }
+        return self._pulling.describe_pulling_jobs(jobs, owners)
 
     def _query_cluster_capacities(self, open_clusters: Set[str]) -> Mapping[str, ClusterCapacityForCampaigns]:
         scripts = {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}

@@ -131,6 +131,7 @@ class RunningFileCarries:
     checkpoints: dict[Pair, RunningCheckpointReading] = field(default_factory=dict)
     usages: dict[Pair, RunningUsageReading] = field(default_factory=dict)
     jobs: dict[Pair, RunningJobRecordReading] = field(default_factory=dict)
+    pulling: dict[Pair, RunningJobRecordReading] = field(default_factory=dict)
 
 
 class CampaignPlanExecutor:
@@ -215,6 +216,7 @@ class CampaignPlanExecutor:
             sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
             steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
             copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
+            added=tuple(tasks for tasks in plan.added if tasks.campaign not in plan.behind),
         )
 
     def _submit_planned_arrays(self, plan: CampaignCyclePlan) -> None:
@@ -224,6 +226,7 @@ class CampaignPlanExecutor:
             self._submissions.submit_planned_tasks(send)
         for copies in plan.copies:
             self._submissions.submit_new_arrays([self._copies.create_speculative_array(copies, self._clock.now())])
+        self._submissions.add_tasks_to_running_jobs(plan.added)
 
     def _mark_array_unneeded(self, array: CampaignArray) -> None:
         self._marks.mark_tasks_for_deletion(

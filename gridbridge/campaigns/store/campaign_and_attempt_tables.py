@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence, Set
 from dataclasses import asdict, fields
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Select, and_, bindparam, case, delete, func, insert, or_, select, update
@@ -29,6 +30,7 @@ from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, IS_GOING, IS_OPEN, PARTS, WAITING
 from gridbridge.state.state_file import StateFile
 
+ADDED_COLUMNS = ("campaign", "task", "attempt", "array", "place", "outcome")
 AT_A_TIME = 500  # at most this many campaigns in one query
 _PART = select(*(PARTS.c[field.name] for field in fields(AdditionalCampaignTasks)))
 
@@ -189,6 +191,7 @@ class CampaignRows:
             checkpoint_s=checkpoint_s,
             group_tasks=group.tasks,
             group_s=group.begin_s,
+            group_wait_s=group.wait_s,
         )
         self.database.execute(insert(ARRAYS), asdict(array))
         of = {"campaign": campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
@@ -200,12 +203,38 @@ class CampaignRows:
         self.database.execute(insert(ATTEMPTS), rows)
         return array
 
+    def add_tasks_to_jobs(
+        self, campaign: int, array: int, tasks: Mapping[int, int]
+    ) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
+        """Give unsent tasks to jobs of an array; `tasks` has their numbers by array index.
+
+        Only first attempts that avoid no cluster are taken, and fewer tasks if too few of them wait.
+        """
+        with self.database.transaction():
+            taken = self._take_unsent_tasks(campaign, TaskCountByExclusions(tasks=sum(tasks.values())), is_first=True)
+            numbers = iter(sorted(task for _, task, _ in taken))
+            attempts = tuple(
+                TaskAttempt(campaign=campaign, task=task, attempt=1, array=array, place=index)
+                for index, count in tasks.items()
+                for task in islice(numbers, count)
+            )
+            rows = [{name: getattr(attempt, name) for name in ADDED_COLUMNS} for attempt in attempts]
+            if rows:
+                self.database.execute(insert(ATTEMPTS), rows)
+            of = (ARRAYS.c.campaign == campaign, ARRAYS.c.number == array)
+            self.database.execute(update(ARRAYS).where(*of).values(added_tasks=ARRAYS.c.added_tasks + len(attempts)))
+            (stored_array,) = self.database.query_rows_as(CampaignArray, select(ARRAYS).where(*of))
+        return stored_array, attempts
+
     def set_array_state(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
         """Record an array's state, and its job id unless the id is 0."""
         self._update_array_row(array, state=state, **({"job_id": job_id} if job_id else {}))
 
     def record_possible_second_submission(self, array: CampaignArray) -> None:
         self._update_array_row(array, is_repeated=True)
+
+    def set_number_of_added_tasks(self, array: CampaignArray) -> None:
+        self._update_array_row(array, added_tasks=array.added_tasks)
 
     def record_attempt_ends(self, attempts: Iterable[TaskAttempt]) -> None:
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
@@ -308,9 +337,13 @@ class CampaignRows:
         ranges = [(part, range(part.first, part.last + 1)) for part, _ in touched]
         return [(-part.priority, task, part.attempt) for part, numbers in ranges for task in numbers if task in tasks]
 
-    def _take_unsent_tasks(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
+    def _take_unsent_tasks(
+        self, campaign: int, kind: TaskCountByExclusions, *, is_first: bool = False
+    ) -> list[tuple[int, int, int]]:
+        """Take the next tasks; with `is_first` only tasks that were never sent."""
         attempts: list[tuple[int, int, int]] = []
         query = _next_tasks_of_kind(kind).limit(kind.tasks)
+        query = query.where(WAITING.c.attempt == 1) if is_first else query
         remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
         for row in self.database.rows(query, campaign=campaign):

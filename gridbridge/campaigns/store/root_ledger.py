@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from contextlib import contextmanager, suppress
 
 from gridbridge import errors
-from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import MAX_ARRAY_TASKS, parse_attempt_ranges
 from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
 TYPE_CHECKING = False  # defined here, because importing the module typing would be slow
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Earlier = tuple[int, str, str, bool, list[int]]
     # first and last task number, number of earlier tasks in the array, array number, number of tasks in a job
     Run = tuple[int, int, int, int, int]
-    ArrayTasks = tuple[int, str, int]  # array number, tasks, number of tasks in a job
+    ArrayTasks = tuple[int, str, int, int]  # array number, tasks, number of tasks in a job, index of the first job
 
 
 class ArraysBySubmittedTask:
@@ -41,8 +41,8 @@ class ArraysBySubmittedTask:
             for run in runs:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
-    def add_array_tasks(self, array: int, tasks: str, group_tasks: int) -> None:
-        for attempt, run in _parse_consecutive_task_ranges(array, tasks, group_tasks):
+    def add_array_tasks(self, array: int, tasks: str, group_tasks: int, first_index: int = 1) -> None:
+        for attempt, run in _parse_consecutive_task_ranges(array, tasks, group_tasks, first_index):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
             insort(runs, run)
@@ -76,8 +76,10 @@ class ArraysBySubmittedTask:
             at -= 1
 
 
-def _parse_consecutive_task_ranges(array: int, tasks: str, group_tasks: int = 1) -> "Iterator[tuple[int, Run]]":
-    before = 0
+def _parse_consecutive_task_ranges(
+    array: int, tasks: str, group_tasks: int = 1, first_index: int = 1
+) -> "Iterator[tuple[int, Run]]":
+    before = (first_index - 1) * group_tasks
     for part in tasks.split(","):
         numbers, _, attempt = part.partition(":")
         begin, _, end = numbers.partition("-")
@@ -90,6 +92,7 @@ FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
 WITHDRAWN = "withdrawn"  # ledger word for an array that was not submitted after all
 COPIES = "copies"  # fifth word of the ledger line of an array of speculative attempts; its settings may follow
+MORE, ADDED = "more", "more="  # tasks that a running job got later: in the ledger, and in the list of arrays
 GROUP = "group="  # begins the setting of an array whose jobs run several tasks each
 MOST_COPIES = 2
 NO_ROOM = 28
@@ -113,6 +116,7 @@ class RootLedgerOfSubmittedTasks:
         self._parts: dict[str, list[str]] = {}  # {part number: words of the ledger line}, for files of added tasks
         self._arrays: dict[str, list[str]] = {}  # {array number: words of the ledger line}
         self._jobs: dict[str, str] = {}  # {array number: first job id}
+        self._more: dict[str, list[tuple[str, str]]] = {}  # {array number: array indices and tasks of running jobs}
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # owner's requests that reopened the campaign
         self._sent: ArraysBySubmittedTask | None = None
@@ -140,7 +144,7 @@ class RootLedgerOfSubmittedTasks:
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _apply_ledger_rows(self, rows: list[list[str]]) -> None:
-        first = {PART: self._parts, ARRAY: self._arrays}
+        first, noted = {PART: self._parts, ARRAY: self._arrays}, {AGAIN: self._again, TAKEN_UP: self._requests}
         for row in rows:
             kind, *words = row
             if kind == FILE and not self._file:
@@ -149,12 +153,12 @@ class RootLedgerOfSubmittedTasks:
                 first[kind].setdefault(words[0], row)
             elif kind == JOB:
                 self._jobs.setdefault(words[0], words[1])
-            elif kind == AGAIN:
-                self._again.add(words[0])
+            elif kind == MORE:
+                self._more.setdefault(words[0], []).append((words[1], words[2]))
+            elif kind in noted:
+                noted[kind].add(words[0])
             elif kind == WITHDRAWN:
                 self._arrays.pop(words[0], None)
-            elif kind == TAKEN_UP:
-                self._requests.add(words[0])
             self.has_ended = kind == END or (self.has_ended and kind != TAKEN_UP)
 
     def __enter__(self) -> "RootLedgerOfSubmittedTasks":
@@ -263,8 +267,31 @@ class RootLedgerOfSubmittedTasks:
     def _submitted_task_index(self) -> ArraysBySubmittedTask:
         if self._sent is None:
             rows = self._arrays.values()
-            self._sent = ArraysBySubmittedTask((int(row[1]), row[3], group_of_jobs(row[4:])[0]) for row in rows)
+            sent: list[ArrayTasks] = [(int(row[1]), row[3], group_of_jobs(row[4:])[0], 1) for row in rows]
+            sent += (
+                (int(array), tasks, MAX_ARRAY_TASKS, int(index))
+                for array, jobs in self._more.items()
+                for index, tasks in jobs
+            )
+            self._sent = ArraysBySubmittedTask(sent)
         return self._sent
+
+    def record_tasks_of_running_job(self, array: int, cluster: str, index: int, tasks: str) -> None:
+        """Record further tasks of a job, before the job gets them; only tasks that were never sent.
+
+        Raises ArrayTasksAlreadyInLedger, RootLedgerUnreadable or CampaignEndInRootLedger.
+        """
+        row = self._arrays.get(str(array))
+        group_tasks, _, wait_s = group_of_jobs(row[4:]) if row else (1, 0, 0)
+        jobs = -(-len(parse_attempt_ranges(row[3])) // group_tasks) if row else 0
+        if not row or row[2] != cluster or not wait_s or not self.job_id_of_array(array) or not 0 < index <= jobs:
+            raise errors.RootLedgerUnreadable(f"{self._path}: job {index} of array {array} gets no further tasks")
+        attempts = parse_attempt_ranges(tasks)
+        if any(attempt != 1 or self._submitted_task_index.has_task(task) for task, attempt in attempts):
+            raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: a task of {tasks[:40]} was submitted before")
+        self.require_campaign_not_ended()
+        self._add_ledger_row([MORE, str(array), str(index), tasks])
+        self._submitted_task_index.add_array_tasks(array, tasks, MAX_ARRAY_TASKS, index)
 
     def arrays_with_same_tasks(self, array: int, tasks: str) -> "list[Earlier]":
         """Return all arrays except `array` that contain any attempt of the listed tasks."""
@@ -300,9 +327,14 @@ class RootLedgerOfSubmittedTasks:
         return str(array) in self._again
 
     def list_submitted_arrays(self) -> tuple[tuple[str, ...], ...]:
-        """Return each array's number, cluster, tasks, job id or "", `copies` if it is speculative, and settings."""
-        rows = self._arrays.values()
-        return tuple((*row[1:4], self.job_id_of_array(int(row[1])), *row[4:]) for row in rows)
+        """Return each array's number, cluster, tasks, job id or "", `copies` if it is speculative, and settings.
+
+        Further tasks of running jobs follow as `more=INDEX=TASKS`.
+        """
+        return tuple(
+            (*row[1:4], self.job_id_of_array(int(number)), *row[4:], *_words_of_added_tasks(self._more.get(number, ())))
+            for number, row in self._arrays.items()
+        )
 
     def record_job_id_of_array(self, array: int, job: str) -> None:
         self._add_ledger_row([JOB, str(array), job])
@@ -354,16 +386,20 @@ class RootLedgerOfSubmittedTasks:
         self._size += written
 
 
-def group_of_jobs(words: list[str]) -> tuple[int, int]:
-    """Return how many tasks each job of an array runs, and the seconds after which a job begins no task.
+def _words_of_added_tasks(jobs: "Iterable[tuple[str, str]]") -> "Iterator[str]":
+    return (f"{ADDED}{index}={tasks}" for index, tasks in jobs)
+
+
+def group_of_jobs(words: list[str]) -> tuple[int, int, int]:
+    """Return how many tasks each job of an array runs, after how many seconds it begins none, and how long it waits.
 
     `words` are the last words of the array's line in the ledger.
     """
     for word in words:
         if word.startswith(GROUP):
-            tasks, _, begin_s = word.removeprefix(GROUP).partition(",")
-            return int(tasks), int(begin_s)
-    return 1, 0
+            tasks, begin_s, wait_s = (*word.removeprefix(GROUP).split(","), "0")[:3]
+            return int(tasks), int(begin_s), int(wait_s)
+    return 1, 0, 0
 
 
 def _open_ledger_file(path: str) -> int:

@@ -270,6 +270,8 @@ class TaskAttemptRows:
             for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
                 if new:
                     self._database.execute(sa.insert(table), [asdict(row) for row in new])
+            for array in adoption.grown:
+                self._campaigns.set_number_of_added_tasks(array)
             self._campaigns.record_attempt_ends(adoption.superseded)
             self._campaigns.remove_unsent_tasks(campaign, adoption.no_longer)
             self._campaigns.add_unsent_tasks(campaign, *adoption.waiting, *adoption.again)

@@ -30,6 +30,7 @@ from gridbridge.decisions.campaigns.predecessor_conditions import (
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.slot_distribution_to_campaigns import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import plan_speculative_attempts
+from gridbridge.decisions.campaigns.task_group_sizes import tasks_for_running_jobs
 from gridbridge.decisions.campaigns.task_retries_and_deciding_attempts import (
     AttemptsByTask,
     assign_retry_numbers_above_attempts,
@@ -157,9 +158,10 @@ def _plan_task_sends(
     sent, before = steps.split_sends_by_prologue(allotted)
     closed = barred.keys() | steps.clusters_that_need_prologue()
     copies = tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed, limits))
-    going = Counter[str]()
+    going, tasks = Counter[str](), Counter[int]()
     for send in sent:
         going[send.cluster] += send.jobs
+        tasks[send.campaign] += send.tasks
     for copy in copies:
         going[copy.cluster] += len(copy.tasks)
     return CampaignCyclePlan(
@@ -167,6 +169,7 @@ def _plan_task_sends(
         sends=sent,
         steps=before,
         copies=copies,
+        added=tasks_for_running_jobs(reachable, tasks, closed),
         predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
         server_limits=add_sent_tasks_to_limits(limits.of_servers, situation.servers.rules, going),
     )
@@ -247,6 +250,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
         steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
         copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
+        added=tuple(tasks for tasks in plan.added if tasks.campaign not in plan.behind),
     )
     sent = ", ".join(
         f"{number_with_noun(send.tasks, 'task')} of campaign {send.campaign} to {send.cluster}"
@@ -263,6 +267,10 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
     lines += tasks_per_free_slot_predictor.describe_job_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
+    lines += [
+        f"{number_with_noun(more.tasks, 'further task')} of campaign {more.campaign} to a running job at {more.cluster}"
+        for more in plan.added
+    ]
     lines += [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in plan.steps]
     lines += [
         f"copied to {copies.cluster}: {number_with_noun(len(copies.tasks), 'task')} of campaign"

@@ -26,9 +26,13 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_
 
 
 def is_ledger_ahead_of_state_file(arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]) -> bool:
-    """Say whether root's ledger of submitted tasks has an array that the state file lacks."""
-    numbers = {array.number for array in arrays}
-    return any(array.number not in numbers for array in ledger)
+    """Say whether root's ledger has an array, or further tasks of an array's jobs, that the state file lacks."""
+    added = {array.number: array.added_tasks for array in arrays}
+    return any(_count_added_tasks(array) > added.get(array.number, -1) for array in ledger)
+
+
+def _count_added_tasks(array: RootLedgerArray) -> int:
+    return sum(len(tasks) for _, tasks in array.added)
 
 
 def plan_recovery_from_root_ledger(
@@ -52,8 +56,16 @@ def plan_recovery_from_root_ledger(
     is_new = refused and refused.number not in {array.number for array in undone}
     undone += [refused] if refused and is_new else []
     intact = {array.number for array in stored.arrays} - {array.number for array in undone}
-    lost = [ledger[number] for number in sorted(ledger.keys() - intact, reverse=True)]
-    first = {task: attempt for array in ledger.values() if not array.is_of_copies for task, attempt in array.tasks}
+    grown = {
+        array.number: replace(array, added_tasks=_count_added_tasks(ledger[array.number]))
+        for array in stored.arrays
+        if array.number in intact & ledger.keys() and _count_added_tasks(ledger[array.number]) > array.added_tasks
+    }
+    lost = [
+        _without_stored_tasks(ledger[number], stored) if number in grown else ledger[number]
+        for number in sorted(ledger.keys() - (intact - grown.keys()), reverse=True)
+    ]
+    first = {task: attempt for array in ledger.values() if not array.is_of_copies for task, attempt in array.all_tasks}
     lost_first = _last_attempts_of_arrays(lost, first).keys()
     undone_steps = [_undo_unsubmitted_array(array, stored) for array in sorted(undone, key=lambda array: array.number)]
     waiting = sorted(
@@ -65,7 +77,10 @@ def plan_recovery_from_root_ledger(
     steps = [
         LedgerRecoveryStep(
             campaign=campaign,
-            arrays=tuple(_array_of_ledger_entry(campaign, entry, at, first) for entry in group),
+            arrays=tuple(
+                _array_of_ledger_entry(campaign, entry, at, first) for entry in group if entry.number not in grown
+            ),
+            grown=tuple(grown[entry.number] for entry in group if entry.number in grown),
             attempts=tuple(attempt for entry in group for attempt in _attempts_of_ledger_entry(campaign, entry, first)),
             superseded=tuple(
                 replace(previous, outcome=TaskAttemptOutcome.SITE_FAULT)
@@ -85,6 +100,19 @@ def plan_recovery_from_root_ledger(
     return (*undone_steps, *steps)
 
 
+def _without_stored_tasks(array: RootLedgerArray, stored: RecordedCampaignTasks) -> RootLedgerArray:
+    """Return only those further tasks of an array's jobs that still wait in the state file."""
+    waiting = {span.first: span for span in stored.waiting if span.attempt == 1}
+    begins = sorted(waiting)
+
+    def still_waits(task: int) -> bool:
+        at = bisect_right(begins, task)
+        return bool(at) and task <= waiting[begins[at - 1]].last
+
+    added = ((index, tuple(pair for pair in tasks if still_waits(pair[0]))) for index, tasks in array.added)
+    return replace(array, tasks=(), added=tuple(added))
+
+
 def _undo_unsubmitted_array(array: CampaignArray, stored: RecordedCampaignTasks) -> LedgerRecoveryStep:
     of_array = () if array.is_of_copies else (attempt for attempt in stored.attempts if attempt.array == array.number)
     returning = (attempt for attempt in of_array if not is_prologue_or_epilogue_task(attempt.task))
@@ -96,11 +124,11 @@ def _group_arrays_by_transaction(lost_arrays: Iterable[RootLedgerArray], most: i
     group: list[RootLedgerArray] = []
     tasks = 0
     for array in lost_arrays:
-        if group and tasks + len(array.tasks) > most:
+        if group and tasks + len(array.all_tasks) > most:
             yield group
             group, tasks = [], 0
         group.append(array)
-        tasks += len(array.tasks)
+        tasks += len(array.all_tasks)
     if group:
         yield group
 
@@ -110,14 +138,14 @@ def _last_attempts_of_arrays(arrays: Iterable[RootLedgerArray], first: Mapping[i
         task: attempt
         for array in arrays
         if not array.is_of_copies
-        for task, attempt in array.tasks
+        for task, attempt in array.all_tasks
         if attempt == first[task]
     }
 
 
 def _is_array_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
     """Say whether an array's tasks were sent again: all, or some if the array has no job id."""
-    old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
+    old = [attempt < first.get(task, 0) for task, attempt in array.all_tasks]
     return all(old) or (not array.job_id and any(old))
 
 
@@ -217,6 +245,8 @@ def _array_of_ledger_entry(
         size=-(-len(entry.tasks) // entry.group.tasks),
         group_tasks=entry.group.tasks,
         group_s=entry.group.begin_s,
+        group_wait_s=entry.group.wait_s,
+        added_tasks=_count_added_tasks(entry),
         job_id=entry.job_id,
         intended_at=at,
         is_repeated=is_given_up,
@@ -228,13 +258,15 @@ def _array_of_ledger_entry(
 
 def _attempts_of_ledger_entry(campaign: int, entry: RootLedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
     is_given_up = _is_array_given_up(entry, first)
-    for index, (task, attempt) in enumerate(entry.tasks):
+    submitted = [(index // entry.group.tasks + 1, *pair) for index, pair in enumerate(entry.tasks)]
+    added = [(index, *pair) for index, tasks in entry.added for pair in tasks]
+    for index, task, attempt in submitted + added:
         is_alive = attempt >= first.get(task, 0) and not is_given_up
         yield TaskAttempt(
             campaign=campaign,
             task=task,
             attempt=attempt,
             array=entry.number,
-            place=index // entry.group.tasks + 1,
+            place=index,
             outcome=TaskAttemptOutcome.PENDING if is_alive else TaskAttemptOutcome.SITE_FAULT,
         )

@@ -1,11 +1,17 @@
-"""Decide how many short tasks one job runs, one after another (CiGri v3: temporal grouping)."""
+"""Decide how many short tasks one job runs, one after another (CiGri v3: temporal grouping).
 
-from collections import Counter
-from collections.abc import Mapping
+With [runner] pull, running jobs get further tasks, as many as they run in the next cycles.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from math import ceil
 
 from gridbridge.decisions.campaigns.file_server_task_limits import count_succeeded_tasks
-from gridbridge.model.campaigns.campaign import ALONE, Campaign, CampaignCluster, TaskGroupSize
+from gridbridge.model.campaigns.campaign import ALONE, Campaign, CampaignCluster, CampaignState, TaskGroupSize
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation
+from gridbridge.model.campaigns.grouped_tasks import MOST_TASKS_OF_JOB, PullingJob, TasksForRunningJob
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 
 REQUESTED_JOB_S = 900.0  # in CiGri, the tasks of a group take 900 s together
@@ -65,8 +71,75 @@ def task_group_sizes(
         campaign, mean_s = campaigns[number], situation.sharing.mean_s.get(number, {}).get(cluster)
         if succeeded[number] < campaign.jdl.first_tasks:
             continue
-        size = largest_task_group(campaign, campaign.jdl.clusters[cluster], mean_s, situation.group_below_s)
+        request = campaign.jdl.clusters[cluster]
+        size = largest_task_group(campaign, request, mean_s, situation.group_below_s)
+        size = _with_further_tasks(
+            size, request.walltime_s, situation, is_measured=mean_s is not None and mean_s < NEVER_S
+        )
         tasks = min(size.tasks, 1 + unsent.get(number, 0) // total[number])
         if tasks > 1:
-            sizes[number, cluster] = TaskGroupSize(tasks=tasks, begin_s=size.begin_s)
+            sizes[number, cluster] = replace(size, tasks=tasks)
     return sizes
+
+
+def _with_further_tasks(
+    group: TaskGroupSize, walltime_s: int, situation: CampaignCycleSituation, *, is_measured: bool
+) -> TaskGroupSize:
+    """Let a job get further tasks until a quarter of its walltime is left; at first it has tasks for a few cycles."""
+    if group == ALONE or not situation.pull_wait_s or group.begin_s <= 0:
+        return group
+    first_s = min(group.begin_s, situation.pull_ahead_s) if is_measured else group.begin_s
+    return TaskGroupSize(
+        tasks=max(2, ceil(group.tasks * first_s / group.begin_s)),
+        begin_s=walltime_s - walltime_s // PART_OF_WALLTIME,
+        wait_s=situation.pull_wait_s,
+    )
+
+
+def tasks_for_running_jobs(
+    situation: CampaignCycleSituation, sent: Mapping[int, int], closed: Container[CampaignCluster] = ()
+) -> tuple[TasksForRunningJob, ...]:
+    """Return the further tasks of running jobs; `sent` has the number of tasks that this cycle sends, by campaign.
+
+    A job with tasks for less than half of `pull_ahead_s`, at its own rate, gets tasks for `pull_ahead_s`, but none
+    that would not begin in time. A job of which most tasks fail gets none, because its host may be at fault. The jobs
+    of a campaign share its last tasks evenly.
+    """
+    jobs = defaultdict[int, list[PullingJob]](list)
+    for job in situation.pulling:
+        jobs[job.campaign].append(job)
+    added = list[TasksForRunningJob]()
+    for campaign in situation.campaigns:
+        number, avoiding = campaign.number, situation.kept_off.get(campaign.number, ())
+        unsent = situation.waiting.get(number, 0) - sum(kind.tasks for kind in avoiding) - sent.get(number, 0)
+        able = [
+            job
+            for job in jobs[number]
+            if campaign.state is CampaignState.IN_TREATMENT
+            and job.cluster in campaign.jdl.clusters
+            and (number, job.cluster) not in closed
+            and job.cluster in situation.room
+            and not situation.room[job.cluster].is_closed
+        ]
+        for at, job in enumerate(able):
+            tasks = min(_tasks_that_job_needs(job, situation.pull_ahead_s), -(-unsent // (len(able) - at)))
+            if tasks > 0:
+                unsent -= tasks
+                added.append(
+                    TasksForRunningJob(
+                        campaign=number, cluster=job.cluster, array=job.array, index=job.index, tasks=tasks
+                    )
+                )
+    return tuple(added)
+
+
+def _tasks_that_job_needs(job: PullingJob, ahead_s: float) -> int:
+    if not job.ended or not job.last_end_s or 2 * job.failed > job.ended:
+        return 0
+    per_s = job.ended / job.last_end_s
+    left = max(0.0, job.tasks - job.begun - per_s * job.age_s)
+    if job.age_s - (job.tasks - job.begun) / per_s > job.wait_s / 2:
+        return 0  # the job may end before it gets the tasks
+    until_s = min(ahead_s, job.begin_s - job.last_end_s - job.age_s)
+    is_low = left < per_s * ahead_s / 2
+    return min(ceil(per_s * until_s - left), MOST_TASKS_OF_JOB - job.tasks) if is_low else 0

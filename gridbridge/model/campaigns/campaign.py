@@ -106,6 +106,7 @@ class TaskGroupSize:
 
     tasks: int = 1
     begin_s: int = 0  # the job begins no task after this many seconds
+    wait_s: int = 0  # how long the job waits for further tasks before it ends; 0: it gets no further tasks
 
 
 ALONE = TaskGroupSize()
@@ -130,10 +131,16 @@ class CampaignArray:
     # number of tasks that each job runs, all with the job's array index; the last job may run fewer
     group_tasks: int = 1
     group_s: int = 0  # a job of several tasks begins no task after this many seconds
+    group_wait_s: int = 0  # how long such a job waits for further tasks; 0: it gets no further tasks
+    added_tasks: int = 0  # number of tasks that running jobs got after the submission
 
     @property
     def campaign_and_array_number(self) -> tuple[int, int]:
         return self.campaign, self.number
+
+    @property
+    def group(self) -> TaskGroupSize:
+        return TaskGroupSize(tasks=self.group_tasks, begin_s=self.group_s, wait_s=self.group_wait_s)
 
     @property
     def is_of_copies(self) -> bool:
@@ -151,6 +158,11 @@ class RootLedgerArray:
     is_ordinary: bool = False
     checkpoint_s: int = 0
     group: TaskGroupSize = ALONE
+    added: tuple[tuple[int, Attempts], ...] = ()  # array indices of jobs, and tasks that these jobs got later
+
+    @property
+    def all_tasks(self) -> Attempts:
+        return (*self.tasks, *(task for _, tasks in self.added for task in tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +258,7 @@ class LedgerRecoveryStep:
     campaign: int
     undone: tuple[int, ...] = ()  # numbers of arrays to remove, because they were never submitted
     arrays: tuple[CampaignArray, ...] = ()
+    grown: tuple[CampaignArray, ...] = ()  # stored arrays whose jobs got further tasks
     attempts: tuple[TaskAttempt, ...] = ()
     superseded: tuple[TaskAttempt, ...] = ()  # attempts that a later attempt has replaced
     no_longer: tuple[WaitingTaskRange, ...] = ()  # ranges of waiting tasks to remove

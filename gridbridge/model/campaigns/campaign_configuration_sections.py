@@ -62,6 +62,8 @@ class CampaignRunnerSection:
         0,
         600,
     )
+    pull: bool = setting(False, "whether running jobs of several tasks get further tasks until their walltime nears")
+    pull_wait_s: int = setting(60, "how long such a job waits for further tasks before it ends", "s", 10, 3600)
     files_per_uid: int = setting(10_000, "the largest number of campaign files of a user", "files", 1, 1_000_000)
     mb_per_uid: int = setting(4096, "the largest total size of a user's campaign files", "MB", 1, 1_000_000)
     keep_campaigns_d: float = setting(365.0, "how long an ended campaign is stored; 0: for ever", "d", 0, 36500)

@@ -30,6 +30,7 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
 from gridbridge.model.campaigns.checkpoint_statistics import CampaignCheckpointTimes, TaskLossRate
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
+from gridbridge.model.campaigns.grouped_tasks import PullingJob, TasksForRunningJob
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.nights import Night
 from gridbridge.model.campaigns.speculative_attempts import (
@@ -286,6 +287,9 @@ class CampaignCycleSituation:
     # the present night and the next nights, by cluster with nightly tasks
     nights: Mapping[str, tuple[Night, ...]] = field(default_factory=dict)
     group_below_s: float = 0.0  # tasks with a shorter mean run time are grouped into jobs
+    pull_wait_s: int = 0  # how long jobs of several tasks wait for further tasks; 0: they get none
+    pull_ahead_s: float = 0.0  # running jobs get tasks for this time
+    pulling: tuple[PullingJob, ...] = ()  # jobs whose records were read since the last cycle
 
     @property
     def test_campaigns(self) -> frozenset[int]:
@@ -343,6 +347,7 @@ class CampaignCyclePlan:
     stepped: tuple[TaskAttempt, ...] = ()
     steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
+    added: tuple[TasksForRunningJob, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[TasksPerFreeSlotUpdate, ...] = ()
     changes: FailureEventsChangedInCycle = field(default_factory=FailureEventsChangedInCycle)

@@ -11,6 +11,7 @@ PREFIX = "gc"
 RELEASED = "campaign"
 ADDS_TO = "adds_to"  # JSON key in a campaign file: number of the campaign to which the file adds tasks
 INPUT_GROUPS = "input_groups"  # JSON key in a campaign file: ranges of tasks that share a large input file
+HOME = "$HOME"  # begins the path of a working folder in the owner's home
 UNIQUE = "token"  # JSON key in a campaign file: a random word that makes each file unique
 USUAL_CHECKPOINT_S = 900  # seconds between two checkpoints before the first measurement
 LEAST_CHECKPOINT_S, MOST_CHECKPOINT_S = 30, 86_400  # bounds of the intervals that the service chooses
@@ -38,6 +39,14 @@ def is_campaign_job_name(name: str) -> bool:
     word, _, number = name.partition(".")
     is_released = word == RELEASED and number.isascii() and number.isdigit()
     return is_released or (word == PREFIX and is_campaign_array_name(name))
+
+
+def campaign_folder_at_cluster(directory: str, campaign: int, home: str) -> str:
+    """Return the folder that a campaign's tasks make in their working folder; `home` may be `.` over ssh."""
+    is_home = not directory or directory.startswith(HOME)
+    path = directory.removeprefix(HOME).strip("/") if is_home else directory
+    base = f"{home}/{path}".rstrip("/") if is_home or not path.startswith("/") else path
+    return f"{base}/campaign.{campaign}"
 
 
 class CampaignArrayId:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 LONGEST_CS = 10**10  # a century: the owner of a record may write anything
 MOST_DIGITS = len(str(LONGEST_CS))
 HIGHEST_STATUS = 255
+MOST_TASKS_OF_JOB = 2000  # of a job that gets further tasks; task_record_reader reads the records of so many tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,35 @@ class RecordedTaskRun:
 
 TaskAndAttempt = tuple[int, int]  # task number, attempt number
 JobRecord = Mapping[TaskAndAttempt, RecordedTaskRun]  # the begun tasks of a job, in the order of their begins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullingJob:
+    """A running job that gets further tasks, as its record has shown it."""
+
+    campaign: int
+    cluster: str
+    array: int
+    index: int
+    begin_s: int  # the job begins no task after this many seconds
+    wait_s: int  # the job without a task ends after this many seconds
+    tasks: int  # number of tasks that the job has got
+    begun: int
+    ended: int
+    failed: int  # of the ended tasks
+    last_end_s: float  # seconds from the job's start to the last end of a task
+    age_s: float  # seconds since the record was read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksForRunningJob:
+    """Further tasks for a running job."""
+
+    campaign: int
+    cluster: str
+    array: int
+    index: int
+    tasks: int
 
 
 def parse_job_record(text: str) -> JobRecord:

@@ -187,7 +187,7 @@ def _campaign_arrays() -> None:
         *columns.time_columns("intended_at"),
         *columns.flag_columns("is_repeated", "is_ordinary"),
         *columns.integer_columns("copies_beyond_s", nullable=True),
-        *columns.integer_columns("checkpoint_s", "group_s", default="0"),
+        *columns.integer_columns("checkpoint_s", "group_s", "group_wait_s", "added_tasks", default="0"),
         *columns.integer_columns("group_tasks", default="1"),
     )
     op.create_index("campaign_arrays_state", "campaign_arrays", ["state"])

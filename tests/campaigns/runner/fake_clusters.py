@@ -44,6 +44,9 @@ class Grid:
             return ArraySubmissionResult(job_id=job_id, error=error)
         return ArraySubmissionResult(job_id=job_id)
 
+    def add_tasks_to_jobs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
+        self._tell(f"add {array.number} {' '.join(f'{attempt.place}={attempt.task}' for attempt in attempts)}")
+
     def release_array(self, array: CampaignArray) -> None:
         self._tell(f"release {array.number} {array.job_id}")
 

@@ -47,7 +47,7 @@ class Helper:
         return CompletedProgram(argv, status, out.encode(), err.encode())
 
 
-GROUPS = "1 beta 0-6:1 71 group=4,300\n2 beta 7:1  \n3 beta 7:2 73 copies\n"
+GROUPS = "1 beta 0-6:1 71 group=4,300,60 more=2=8-9:1 more=1=10:1\n2 beta 7:1  \n3 beta 7:2 73 copies\n"
 
 
 @pytest.fixture(name="helper")
@@ -68,10 +68,20 @@ def test_jobs_that_run_several_tasks_are_asked_for_and_listed(helper: Helper) ->
 
     assert asked == "send-arrays c.12 beta group=2,300 1 2-3:1"
     assert [(one.job_id, one.group, one.is_of_copies) for one in listed] == [
-        (71, TaskGroupSize(tasks=4, begin_s=300), False),
+        (71, TaskGroupSize(tasks=4, begin_s=300, wait_s=60), False),
         (0, ALONE, False),
         (73, ALONE, True),
     ]
+    assert [one.added for one in listed] == [((2, ((8, 1), (9, 1))), (1, ((10, 1),))), (), ()]
+
+
+def test_running_jobs_get_further_tasks_by_one_call(helper: Helper) -> None:
+    one, (first, second) = array(1)
+    added = first, second, replace(first, task=8, place=1)
+
+    array_commands_as_owner.add_tasks_to_jobs(one, added)
+
+    assert helper.asked == "add-tasks c.12 beta 1 1 2:1,8:1 2 3:1"
 
 
 def test_one_call_submits_several_arrays(helper: Helper) -> None:

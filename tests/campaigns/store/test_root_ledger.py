@@ -259,6 +259,56 @@ def test_tasks_of_one_job_have_the_jobs_index_also_after_a_restart(folder: str) 
             ledger.record_array(1, "beta", "0-9:1,20:2", settings=("group=5,300",))
 
 
+def pulling_ledger(folder: str) -> RootLedgerOfSubmittedTasks:
+    """Return a ledger with array 1, of which job 1 has tasks 0 to 3, and job 2 the tasks 4 and 5."""
+    ledger = ledger_with_file(folder)
+    ledger.record_array(1, "beta", "0-5:1", settings=("group=4,300,60",))
+    ledger.record_array(2, "beta", "8-9:1", settings=("group=2,300",))
+    for array in (1, 2):
+        ledger.record_job_id_of_array(array, f"7{array}")
+    return ledger
+
+
+def test_further_tasks_of_a_job_have_the_jobs_index_also_after_a_restart(folder: str) -> None:
+    with pulling_ledger(folder) as ledger:
+        ledger.record_tasks_of_running_job(1, "beta", 2, "10-19:1,30:1")
+        ledger.record_tasks_of_running_job(1, "beta", 1, "20:1")
+        before = ledger.arrays_with_same_tasks(9, "3:2,19:2,30:2"), ledger.arrays_with_same_tasks(9, "20:2")
+    with ledger_with_file(folder) as ledger:
+        after = ledger.arrays_with_same_tasks(9, "3:2,19:2,30:2"), ledger.arrays_with_same_tasks(9, "20:2")
+
+        assert before == after == ([(1, "beta", "71", False, [1, 2])], [(1, "beta", "71", False, [1])])
+        assert ledger.list_submitted_arrays()[0][4:] == ("group=4,300,60", "more=2=10-19:1,30:1", "more=1=20:1")
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger):
+            ledger.record_array(3, "beta", "20-29:1")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ((1, "beta", 2, "3:1"), errors.ArrayTasksAlreadyInLedger),
+        ((1, "beta", 2, "10:1,20:1"), errors.ArrayTasksAlreadyInLedger),
+        ((1, "beta", 2, "30:2"), errors.ArrayTasksAlreadyInLedger),
+        ((1, "beta", 3, "30:1"), errors.RootLedgerUnreadable),
+        ((1, "beta", 0, "30:1"), errors.RootLedgerUnreadable),
+        ((1, "gamma", 1, "30:1"), errors.RootLedgerUnreadable),
+        ((2, "beta", 1, "30:1"), errors.RootLedgerUnreadable),
+        ((3, "beta", 1, "30:1"), errors.RootLedgerUnreadable),
+    ],
+    ids=["submitted", "given", "second attempt", "beyond", "index 0", "elsewhere", "no pull", "unknown"],
+)
+def test_a_running_job_gets_only_tasks_that_were_never_sent(
+    folder: str, words: tuple[int, str, int, str], error: type[Exception]
+) -> None:
+    with pulling_ledger(folder) as ledger:
+        ledger.record_tasks_of_running_job(1, "beta", 1, "20:1")
+        with pytest.raises(error):
+            ledger.record_tasks_of_running_job(*words)
+        ledger.record_campaign_end()
+        with pytest.raises(errors.CampaignEndInRootLedger):
+            ledger.record_tasks_of_running_job(1, "beta", 1, "31:1")
+
+
 def test_a_submitted_task_gets_at_most_two_speculative_attempts(folder: str) -> None:
     with ledger_with_file(folder) as ledger:
         ledger.record_array(1, "beta", "0-9:1")

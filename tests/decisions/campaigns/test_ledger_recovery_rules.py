@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
+from gridbridge.decisions.campaigns.ledger_recovery_rules import (
+    is_ledger_ahead_of_state_file,
+    plan_recovery_from_root_ledger,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -200,6 +203,27 @@ def test_the_tasks_of_a_restored_job_have_the_jobs_index() -> None:
     (one,) = found.arrays
     assert (one.size, one.group_tasks, one.group_s) == (2, 2, 300)
     assert [(attempt.task, attempt.place) for attempt in found.attempts] == [(4, 1), (5, 1), (6, 2)]
+
+
+@pytest.mark.parametrize(("state_has", "restored"), [(0, [6, 7]), (1, [7]), (2, [])])
+def test_further_tasks_of_running_jobs_are_restored(state_has: int, restored: list[int]) -> None:
+    """The ledger's array has two jobs of two tasks; each got a further task, of which the state file lacks some."""
+    group = TaskGroupSize(tasks=2, begin_s=300, wait_s=60)
+    noted = entry(1, (0, 1), (1, 1), (2, 1), job_id=8, group=group, added=((2, ((6, 1),)), (1, ((7, 1),))))
+    running = replace(RUNNING, group_tasks=2, added_tasks=state_has)
+    kept = stored((running,), attempts(1, (0, 1)), (WaitingTaskRange(first=6 + state_has, last=9),))
+
+    steps = plan_recovery_from_root_ledger(1, kept, [noted], NOON)
+    (lost,) = plan_recovery_from_root_ledger(1, stored(waiting=kept.waiting), [noted], NOON)
+
+    assert is_ledger_ahead_of_state_file([running], [noted]) == bool(restored)
+    assert [attempt.task for step in steps for attempt in step.attempts] == restored
+    assert [(step.arrays, [array.added_tasks for array in step.grown]) for step in steps] == [((), [2])] * bool(
+        restored
+    )
+    assert [(each.first, each.last) for step in steps for each in step.waiting] == [(8, 9)] * bool(restored)
+    assert [(attempt.task, attempt.place) for attempt in lost.attempts] == [(0, 1), (1, 1), (2, 2), (6, 2), (7, 1)]
+    assert [(array.size, array.group, array.added_tasks) for array in lost.arrays] == [(2, group, 2)]
 
 
 def test_a_waiting_task_with_a_speculative_attempt_in_the_ledger_no_longer_waits() -> None:

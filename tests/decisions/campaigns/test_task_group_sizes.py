@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.campaign_cycle_planning import describe_campaign_cycle_plan, plan_campaign_cycle
-from gridbridge.decisions.campaigns.task_group_sizes import MOST_TASKS, NEVER_S, largest_task_group, task_group_sizes
-from gridbridge.model.campaigns.campaign import ALONE, Campaign, TaskGroupSize
+from gridbridge.decisions.campaigns.task_group_sizes import (
+    MOST_TASKS,
+    NEVER_S,
+    largest_task_group,
+    task_group_sizes,
+    tasks_for_running_jobs,
+)
+from gridbridge.model.campaigns.campaign import ALONE, Campaign, CampaignState, TaskGroupSize
 from gridbridge.model.campaigns.campaign_cycle_plan import (
     ClusterCapacityForCampaigns,
     FairShareInputs,
@@ -17,6 +23,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     PlannedCampaignTaskSend,
     TaskCountByExclusions,
 )
+from gridbridge.model.campaigns.grouped_tasks import MOST_TASKS_OF_JOB, PullingJob
 from gridbridge.model.campaigns.jdl import CampaignType, JdlSettingsAtCluster
 from tests.builders.campaigns import made_campaign, made_situation
 
@@ -151,6 +158,117 @@ def test_a_cycle_fills_its_jobs_with_short_tasks_and_says_so() -> None:
     assert plan.sends == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=90, group=group),)
     assert plan.sends[0].jobs == 3
     assert describe_campaign_cycle_plan(plan) == ["sent: 90 tasks of campaign 1 to beta in 3 jobs"]
+
+
+PULL = {"pull_wait_s": 60, "pull_ahead_s": 60.0}
+
+
+def pulling(index: int = 1, **fields: Any) -> PullingJob:
+    """Return a job that has run 20 of its 40 tasks, one a second."""
+    usual = {
+        "cluster": "beta",
+        "begin_s": 2700,
+        "tasks": 40,
+        "begun": 21,
+        "ended": 20,
+        "failed": 0,
+        "wait_s": 60,
+        "last_end_s": 20.0,
+        "age_s": 0.0,
+    }
+    return PullingJob(**{"campaign": 1, "array": 1, "index": index} | usual | fields)
+
+
+def test_a_job_that_pulls_begins_with_tasks_for_a_few_cycles() -> None:
+    situation = made_situation(campaigns=(campaign(),), sharing=SHORT, group_below_s=BELOW_S, **PULL)
+
+    sizes = task_group_sizes(situation, {(1, "beta"): 4}, {1: 1000})
+
+    assert sizes == {(1, "beta"): TaskGroupSize(tasks=61, begin_s=2700, wait_s=60)}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "unsent", "expected"),
+    [
+        ([{}], 1000, [41]),
+        ([{"begun": 9}], 1000, []),
+        ([{"begun": 9, "age_s": 10.0}], 1000, [39]),
+        ([{"begun": 40, "age_s": 30.0}], 1000, [60]),
+        ([{"begun": 40, "age_s": 30.1}], 1000, []),
+        ([{"ended": 0, "last_end_s": 0.0}], 1000, []),
+        ([{"failed": 11}], 1000, []),
+        ([{"failed": 10}], 1000, [41]),
+        ([{"begin_s": 25}], 1000, []),
+        ([{"begin_s": 45}], 1000, [6]),
+        ([{"tasks": 1990, "begun": 1971, "ended": 1970, "last_end_s": 1970.0}], 1000, [10]),
+        ([{"ended": 2, "last_end_s": 40.0, "tasks": 3, "begun": 3}], 1000, [3]),
+        ([{}, {}, {}], 10, [4, 3, 3]),
+        ([{}, {"begun": 9}], 10, [5]),
+        ([{}], 0, []),
+        ([{"cluster": "gamma"}], 1000, []),
+    ],
+    ids=[
+        "half",
+        "enough",
+        "read earlier",
+        "idle",
+        "idle too long",
+        "no end",
+        "most fail",
+        "half fail",
+        "time over",
+        "little time",
+        "most tasks",
+        "long tasks",
+        "last tasks",
+        "another is full",
+        "none left",
+        "no answer",
+    ],
+)
+def test_running_jobs_get_tasks_for_the_next_cycles(
+    jobs: list[dict[str, Any]], unsent: int, expected: list[int]
+) -> None:
+    """Of the unsent tasks this cycle sends 7, and 13 avoid a cluster."""
+    situation = made_situation(
+        campaigns=(campaign(),),
+        waiting={1: unsent + 20},
+        kept_off={1: (TaskCountByExclusions(tasks=13, avoid=("gamma",)),)},
+        room={"beta": ClusterCapacityForCampaigns(free_slots=0, max_slots=3, slots=3)},
+        pulling=tuple(pulling(index, **fields) for index, fields in enumerate(jobs, 1)),
+        **PULL,
+    )
+
+    added = tasks_for_running_jobs(situation, {1: 7})
+
+    assert expected == [more.tasks for more in added]
+    assert () == tasks_for_running_jobs(situation, {1: 7}, closed={(1, "beta")})
+    paused = replace(situation, campaigns=(replace(campaign(), state=CampaignState.PAUSED),))
+    assert () == tasks_for_running_jobs(paused, {1: 7})
+
+
+@given(
+    st.floats(0.01, 100),
+    st.floats(0, 1e5),
+    st.floats(0, 100),
+    st.integers(0, 4000),
+    st.integers(0, 2000),
+    st.integers(1, 10**6),
+)
+def test_no_job_gets_tasks_that_it_would_not_begin_in_time(
+    per_s: float, last_end_s: float, age_s: float, tasks: int, begun: int, begin_s: int
+) -> None:
+    ended = int(per_s * last_end_s)
+    job = pulling(tasks=tasks, begun=begun, ended=ended, last_end_s=last_end_s, age_s=age_s, begin_s=begin_s)
+    situation = made_situation(
+        campaigns=(campaign(),), waiting={1: 10**6}, room={"beta": ClusterCapacityForCampaigns(free_slots=0)},
+        pulling=(job,), **PULL,
+    )  # fmt: skip
+
+    for more in tasks_for_running_jobs(situation, {}):
+        left_s = begin_s - last_end_s - age_s
+        assert 0 < more.tasks <= ended / last_end_s * min(60, left_s) + 1
+        assert tasks + more.tasks <= MOST_TASKS_OF_JOB
 
 
 @pytest.mark.parametrize(

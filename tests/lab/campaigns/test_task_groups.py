@@ -1,11 +1,13 @@
 """Jobs that run several short tasks, on real daemons."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, jobs_of, ledger, submit
+from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Grid
 
@@ -46,6 +48,37 @@ def test_tasks_of_a_job_run_side_by_side_in_its_slots(site: Grid, cluster: str) 
 
     assert runner.outcomes(site, number) == {"success": 4}
     assert sorted(begun(site, number)) == ["0", "1", "2", "3"]
+
+
+@pytest.fixture(name="pulling")
+def _pulling(site: Grid) -> Iterator[Grid]:
+    """Let running jobs get further tasks."""
+    with configured(site, "s/^#pull = .*/pull = true/; s/^#pull_wait_s = .*/pull_wait_s = 20/"):
+        runner.stop(site)
+        runner.start(site)
+        yield site
+        runner.end_all(site)
+        runner.stop(site)
+    runner.start(site)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cluster", ["beta", "gamma"])
+def test_running_jobs_get_further_tasks_and_a_deleted_job_loses_only_its_own(pulling: Grid, cluster: str) -> None:
+    """A job begins with 50 tasks; one of the jobs is deleted once it has further tasks."""
+    number = submit(pulling, jdl("echo $1 >>ran.$CIGRI_CAMPAIGN_ID; sleep 1", 400, cluster))
+    pulling.until(lambda: any(row[0] == "more" for row in ledger(pulling, number)), "further tasks", CAMPAIGN_S)
+    (job, *_) = jobs_of(pulling, number)
+    if cluster == "beta":
+        pulling.cell("beta", "qdel", f"{job}.1", user="alice")
+    else:
+        pulling.sh(FAR, f"oardel {job}", user=ACCOUNT)
+    runner.until_state(pulling, number, "terminated")
+    outcomes, ran = runner.outcomes(pulling, number), begun(pulling, number)
+
+    assert outcomes["success"] + outcomes["signal"] + outcomes["cancelled"] == 400
+    assert outcomes["signal"] + outcomes["cancelled"] <= 1
+    assert len(ran) == len(set(ran)) == 400
 
 
 @pytest.mark.long
