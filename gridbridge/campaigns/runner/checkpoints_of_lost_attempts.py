@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol
 
 from gridbridge.campaigns.runner import array_commands_as_owner
@@ -42,6 +43,7 @@ class RunningCheckpointReading:
     program: BackgroundProgram
     campaign_and_cluster: CampaignCluster
     keys: tuple[Key, ...]
+    began_s: float  # steady time at which the program was started
 
 
 class CheckpointsOfLostAttempts:
@@ -62,7 +64,8 @@ class CheckpointsOfLostAttempts:
         self._acts = acts
         self._checkpoints: dict[Key, AttemptCheckpoints] = {}
         self._since_s: dict[Key, float] = {}  # when the end of an attempt was first delayed
-        self._failing_since_s: dict[Pair, float] = {}  # begin of the first reading since an owner's last success
+        self._failing_since_s: dict[CampaignCluster, float] = {}  # begin of the first reading since the last success
+        self._last_begun_s: dict[CampaignCluster, float] = {}  # steady time at which the last program began
         self._paused_until_s: dict[Pair, float] = {}
 
     def take_ended_checkpoint_readings(self) -> bool:
@@ -92,8 +95,8 @@ class CheckpointsOfLostAttempts:
             ready[array] = tuple(
                 self._with_checkpoints(attempt) for attempt in attempts if _key_of_attempt(attempt) not in waiting
             )
-        for pair, keys in unread.items():
-            self._start_reading(owners[pair[0]], pair, tuple(keys[:MOST_AT_ONCE]))
+        for pair in sorted(unread, key=lambda pair: self._last_begun_s.get(pair, -inf)):
+            self._start_reading(owners[pair[0]], pair, tuple(unread[pair][:MOST_AT_ONCE]))
         return ready
 
     def _forget_other_attempts(self, keys: Set[Key]) -> None:
@@ -103,9 +106,11 @@ class CheckpointsOfLostAttempts:
 
     def _may_record_end(self, owner: Pair, key: Key) -> bool:
         """Say whether checkpoints were read or can't be read; an attempt that only waits for its turn is not late."""
-        now_s = self._clock.steady_s()
-        failing_s = self._failing_since_s.get(owner, now_s)
-        is_late = now_s - max(failing_s, self._since_s.setdefault(key, now_s)) >= LONGEST_WAIT_S
+        now_s, running = self._clock.steady_s(), self._running.get(owner)
+        needed_s = self._since_s.setdefault(key, now_s)
+        failing_s = self._failing_since_s.get((key[0], owner[1]), now_s)
+        hung_s = running.began_s if running else now_s  # the program may read for another campaign of the owner
+        is_late = now_s - max(needed_s, min(failing_s, hung_s)) >= LONGEST_WAIT_S
         return is_late or key in self._checkpoints
 
     def _with_checkpoints(self, attempt: TaskAttempt) -> TaskAttempt:
@@ -121,13 +126,17 @@ class CheckpointsOfLostAttempts:
         is_paused = self._clock.steady_s() < self._paused_until_s.get(owner, 0.0)
         if is_paused or not may_start_owner_program(owner, self._running):
             return
-        self._failing_since_s.setdefault(owner, self._clock.steady_s())
+        began_s = self._clock.steady_s()
+        self._failing_since_s.setdefault(pair, began_s)
+        self._last_begun_s[pair] = began_s
         try:
             program = self._acts.start_record_reading(*pair, [key[1:] for key in keys])
         except GridbridgeError as error:
             self._pause_readings(owner, pair[0], error)
             return
-        self._running[owner] = RunningCheckpointReading(program=program, campaign_and_cluster=pair, keys=keys)
+        self._running[owner] = RunningCheckpointReading(
+            program=program, campaign_and_cluster=pair, keys=keys, began_s=began_s
+        )
 
     def _take_answer(self, owner: Pair, reading: RunningCheckpointReading, answer: CompletedProgram) -> None:
         try:
@@ -135,7 +144,7 @@ class CheckpointsOfLostAttempts:
         except GridbridgeError as error:
             self._pause_readings(owner, reading.campaign_and_cluster[0], error)
             return
-        self._failing_since_s.pop(owner, None)
+        self._failing_since_s.pop(reading.campaign_and_cluster, None)
         for key in reading.keys:
             self._checkpoints[key] = checkpoints.get(key[1:], AttemptCheckpoints())
 

@@ -40,6 +40,7 @@ class RunningJobRecordReading:
     campaign_and_cluster: CampaignCluster
     jobs: tuple[tuple[int, int], ...]  # pairs (array index, array number)
     begun: Container[int]  # array indices of jobs that must have a record
+    began_s: float  # steady time at which the program was started
 
 
 class RecordsOfEndedJobs:
@@ -62,8 +63,10 @@ class RecordsOfEndedJobs:
         self._records: dict[Key, JobRecord] = {}
         self._since_s: dict[Key, float] = {}  # when a job's record was first needed
         self._missing_since_s: dict[Key, float] = {}  # when a record that must exist was first missing
-        self._failing_since_s: dict[Pair, float] = {}  # begin of the first reading since an owner's last success
+        self._failing_since_s: dict[CampaignCluster, float] = {}  # begin of the first reading since the last success
         self._paused_until_s: dict[Pair, float] = {}
+        # campaigns and arrays whose reading was refused since an owner's last program began, and so go first
+        self._refused: dict[Pair, set[tuple[int, int]]] = {}
         self._looks = int(first_wait_s / LOOK_S)  # how often a started program may be waited for
 
     def take_ended_record_readings(self) -> bool:
@@ -96,9 +99,11 @@ class RecordsOfEndedJobs:
 
     def _may_use_record(self, owner: Pair, key: Key) -> bool:
         """Say whether a record was read or can't be read; a record that only waits for its turn is not late."""
-        now_s = self._clock.steady_s()
-        failing_s = self._missing_since_s.get(key, self._failing_since_s.get(owner, now_s))
-        is_late = now_s - max(failing_s, self._since_s.setdefault(key, now_s)) >= LONGEST_WAIT_S
+        now_s, running = self._clock.steady_s(), self._running.get(owner)
+        needed_s = self._since_s.setdefault(key, now_s)
+        failing_s = self._missing_since_s.get(key, self._failing_since_s.get((key[0], owner[1]), now_s))
+        hung_s = running.began_s if running else now_s  # the program may read for another campaign of the owner
+        is_late = now_s - max(needed_s, min(failing_s, hung_s)) >= LONGEST_WAIT_S
         return is_late or key in self._records
 
     def _start_reading(
@@ -106,16 +111,22 @@ class RecordsOfEndedJobs:
     ) -> None:
         owner = uid, pair[1]
         is_paused = self._clock.steady_s() < self._paused_until_s.get(owner, 0.0)
-        if is_paused or not may_start_owner_program(owner, self._running):
+        refused, of_array = self._refused.setdefault(owner, set()), (pair[0], jobs[0][1])
+        if not may_start_owner_program(owner, self._running) or (refused and of_array not in refused):
+            refused.add(of_array)
             return
-        self._failing_since_s.setdefault(owner, self._clock.steady_s())
+        if is_paused:
+            return
+        refused.clear()
+        began_s = self._clock.steady_s()
+        self._failing_since_s.setdefault(pair, began_s)
         try:
             program = self._acts.start_job_record_reading(*pair, jobs)
         except GridbridgeError as error:
             self._pause_readings(owner, pair[0], error)
             return
         self._running[owner] = RunningJobRecordReading(
-            program=program, campaign_and_cluster=pair, jobs=jobs, begun=begun
+            program=program, campaign_and_cluster=pair, jobs=jobs, begun=begun, began_s=began_s
         )
         while self._looks and not self.take_ended_record_readings():
             self._looks -= 1
@@ -128,7 +139,7 @@ class RecordsOfEndedJobs:
         except GridbridgeError as error:
             self._pause_readings(owner, campaign, error)
             return
-        self._failing_since_s.pop(owner, None)
+        self._failing_since_s.pop(reading.campaign_and_cluster, None)
         for index, array in reading.jobs:
             key, record = (campaign, array, index), records.get((index, array), {})
             if record or index not in reading.begun:

@@ -33,7 +33,6 @@ class RecordsOfPullingJobs:
         self._tries = tries
         self._running = running
         self._acts = acts
-        self._started_s: dict[Pair, float] = {}
         self._last: dict[Pair, CampaignCluster] = {}  # read last; other campaigns of the owner come first
         self._next: dict[CampaignCluster, int] = {}  # position of the first job to read, if there are many
 
@@ -49,7 +48,7 @@ class RecordsOfPullingJobs:
             except GridbridgeError as error:
                 _log.warning("event=records_unread campaign=%d at=%s why=%r", campaign, owner[1], str(error))
                 continue
-            age_s = self._clock.steady_s() - self._started_s.get(owner, self._clock.steady_s())
+            age_s = self._clock.steady_s() - reading.began_s
             for (index, number), record in records.items():
                 if index in indices.get((campaign, number), ()):
                     pulling.append(self._describe_job(arrays[campaign, number], index, record, age_s))
@@ -91,10 +90,12 @@ class RecordsOfPullingJobs:
 
     def _start_reading(self, owner: Pair, pair: CampaignCluster, jobs: tuple[tuple[int, int], ...]) -> None:
         self._last[owner] = pair
+        began_s = self._clock.steady_s()
         try:
             program = self._acts.start_job_record_reading(*pair, jobs)
         except GridbridgeError as error:
             _log.warning("event=records_unread campaign=%d at=%s why=%r", *pair, str(error))
             return
-        self._started_s[owner] = self._clock.steady_s()
-        self._running[owner] = RunningJobRecordReading(program=program, campaign_and_cluster=pair, jobs=jobs, begun=())
+        self._running[owner] = RunningJobRecordReading(
+            program=program, campaign_and_cluster=pair, jobs=jobs, begun=(), began_s=began_s
+        )

@@ -135,6 +135,20 @@ def test_an_attempt_that_waits_for_its_turn_is_not_late(site: SavingSite, monkey
     assert ([0], [0]) == (first, [attempt.task for attempt in site.ends(FAILED, LOST)])
 
 
+def test_campaigns_of_an_owner_take_turns(site: SavingSite) -> None:
+    """Both campaigns lose another attempt in each cycle."""
+    first = site.attempts()[0]
+    for number in (1, 2):
+        ended = {
+            replace(site.array, campaign=campaign): [replace(first, campaign=campaign, attempt=number, outcome=LOST)]
+            for campaign in (1, 2)
+        }
+        site.checkpoints.select_recordable_ends(ended, [site.campaign, replace(site.campaign, number=2)])
+        site.reading.end(b'{"checkpoints": []}')
+
+    assert ["1 beta [(0, 1)]", "2 beta [(0, 2)]"] == site.reading.told
+
+
 def test_attempts_whose_end_is_not_reported_any_more_are_forgotten(site: SavingSite) -> None:
     """Root may have given up the campaign, which records other ends."""
     site.ends(LOST, LOST)

@@ -1,6 +1,7 @@
 """The ends of tasks that ran in one job are recorded once the job's record has been read."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,29 @@ def test_a_record_that_waits_for_its_turn_is_not_late(site: GroupingSite, monkey
     site.passed_s += LONGEST_WAIT_S - 1
 
     assert (FIRST_ENDS, []) == (first, site.look(monkeypatch))
+
+
+def test_arrays_of_an_owner_take_turns(site: GroupingSite) -> None:
+    """Both arrays have another ended job in each cycle."""
+    for index in range(1, 5):
+        for number in (1, 2):
+            site.records.take_job_records(replace(site.array, number=number), 0, [index], ())
+        site.reading.end(b"")
+        site.records.take_ended_record_readings()
+
+    assert ["1 beta [(1, 1)]", "1 beta [(2, 2)]", "1 beta [(3, 1)]", "1 beta [(4, 2)]"] == site.reading.told
+
+
+def test_a_campaign_whose_records_are_unreadable_waits_for_no_other_campaign(site: GroupingSite) -> None:
+    """Readings of the owner's other campaign succeed all the time."""
+    other = replace(site.array, campaign=2)
+    while not (late := site.records.take_job_records(other, 0, [1], ())) and site.passed_s < 2 * LONGEST_WAIT_S:
+        site.reading.end(b"", status=2 * site.reading.told[-1].startswith("2"))
+        site.records.take_ended_record_readings()
+        site.passed_s += PAUSE_S
+        site.records.take_job_records(site.array, 0, [round(site.passed_s)], ())
+
+    assert ({1: None}, LONGEST_WAIT_S) == (late, site.passed_s)
 
 
 def test_a_cancelled_task_ends_its_job_and_the_others_are_resent(
