@@ -37,9 +37,7 @@ class SiteSection:
     cluster: str = field(metadata=config_key_metadata("the home cluster's name, also the site's", form=CLUSTER_NAME))
     service_account: str = setting("gridbridge", "the account of gridbridge's service, never root", form=ACCOUNT)
     state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the database of the service state", form=STATE_URL)
-    master_lease_s: float = setting(
-        15.0, "how long a master leads without contact to PostgreSQL", "s", 2, LONGEST_LEASE_S
-    )
+    master_lease_s: float = setting(15.0, "how long a master leads without its database", "s", 2, LONGEST_LEASE_S)
     min_uid: int = setting(1000, "the lowest uid of users for whom gridbridge acts", "", 1, MAX_UID)
     transfer_host: str = setting("", "the host that runs campaign commands for login nodes", form=SSH_PLACE)
     keep_decisions_h: float = setting(168.0, "how long decisions are kept for gridbridge replay", "h", 0, 8760)
