@@ -190,11 +190,21 @@ def _program_end(program: str, answer: OarRestAnswer) -> CompletedProgram:
         return CompletedProgram((program,), 0, output.encode("utf-8", "replace"), b"")
     who, is_end, rest = answer.message().partition(EXITED)
     number, _, output = rest.partition(": ")
-    if not is_end or not number.isdecimal() or len(number) > MOST_STATUS_DIGITS:
+    status = _parse_exit_status(who, number) if is_end else None
+    if status is None:
         answer.require_success()
     text = output.rpartition("\nCmd:\n")[0] or output.rpartition(". (Command was: ")[0] or output
-    status = int(number) if who == "Oarsub" else os.waitstatus_to_exitcode(int(number))  # others: a wait status
-    return CompletedProgram((program,), status, b"", text.encode())
+    return CompletedProgram((program,), status or 0, b"", text.encode())
+
+
+def _parse_exit_status(program: str, number: str) -> int | None:
+    """Return the exit status of a program of OAR, from its wait status except for oarsub; None for another text."""
+    if not number.isdecimal() or len(number) > MOST_STATUS_DIGITS:
+        return None
+    try:
+        return int(number) if program == "Oarsub" else os.waitstatus_to_exitcode(int(number))
+    except ValueError:
+        return None
 
 
 def _worst_end(ends: Sequence[CompletedProgram]) -> CompletedProgram:

@@ -354,7 +354,7 @@ class CampaignAndRequestIntake:
 
     def _find_predecessor(self, predecessor: CampaignPredecessor, campaign: Campaign) -> Campaign | str:
         below, number = campaign.number or self._unused_campaign_number(), predecessor.number
-        if not number:
+        if number < 1:
             named = self._predecessors.find_newest_campaign(campaign.uid, predecessor.name, below)
             return named or "no campaign of yours has this name"
         numbered = self._campaigns.find_campaign(number) if number < below else None

@@ -51,7 +51,7 @@ class NewCampaignOrAddedTasksFile:
     def extended_campaign_number(self) -> int | None:
         """The number of the campaign to which the file adds tasks; None for a new campaign."""
         number = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
-        return min(number, HIGHEST) if isinstance(number, int) else None
+        return max(0, min(number, HIGHEST)) if isinstance(number, int) else None
 
 
 def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:

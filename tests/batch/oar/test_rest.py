@@ -221,6 +221,14 @@ def test_an_incomplete_answer_never_means_that_no_job_exists(
         status.query_cluster_snapshot(interface.access(), "gamma", (7,))
 
 
+@pytest.mark.parametrize("status", [127, 10**20])
+def test_an_impossible_wait_status_is_an_error(interface: Interface, status: int) -> None:
+    interface.answers["POST /oarapi/jobs/array/7/deletions/new"] = failed("Oardel", status, "no")
+
+    with pytest.raises(CommandFailed):
+        submit.delete_array(interface.access(), "7")
+
+
 def test_each_query_fits_the_longest_address_that_apache_takes(interface: Interface) -> None:
     interface.answers = {
         "": in_json(200, items=[HELD | {"state": "Running", "resource_id": 1, "network_address": "n1"}])

@@ -72,6 +72,8 @@ def test_a_name_means_the_owners_newest_campaign_and_is_stored_as_its_number(sit
         (after("own", name="own"), "after own:ok: no campaign of yours has this name"),
         (after("foreign"), "after foreign:ok: no campaign of yours has this name"),
         (after(2), "after 2:ok: campaign 2 is owned by another user"),
+        ({**after("a"), "after": [{"number": -(10**30), "name": "a"}]}, f"after {-(10**30)}:ok: no campaign of yours"),
+        (after(10**30), f"after {10**30}:ok: no campaign"),
         (after(1, "sweep"), "after sweep:ok: campaign 1 is named twice"),
         (after(1, condition=SAME), "after 1:same: its 2 tasks and these 1 differ; expected equal numbers"),
         (
@@ -88,6 +90,8 @@ def test_a_name_means_the_owners_newest_campaign_and_is_stored_as_its_number(sit
         "its name",
         "a foreign name",
         "foreign",
+        "negative",
+        "huge",
         "twice",
         "same",
         "cancelled",

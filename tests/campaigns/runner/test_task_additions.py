@@ -87,11 +87,11 @@ def test_a_paused_campaign_gets_more_tasks(site: IntakeSite) -> None:
 
 def test_nobody_adds_tasks_to_another_users_campaign(site: IntakeSite) -> None:
     site.give_away(1)
-    tokens = [site.bring(ADDED, "c 3"), site.bring({ADDS_TO: 7}, "c 3")]
+    tokens = [site.bring(ADDED, "c 3"), *(site.bring({ADDS_TO: number}, "c 3") for number in (7, -(10**30)))]
     site.intake.process_inbox_files()
 
     told = [site.answer(token)["refused"] for token in tokens]
-    assert told == ["campaign 1 is owned by another user", "no campaign 7"]
+    assert told == ["campaign 1 is owned by another user", "no campaign 7", "no campaign 0"]
 
 
 def test_an_empty_file_and_tasks_for_a_test_campaign_are_refused(site: IntakeSite) -> None:
