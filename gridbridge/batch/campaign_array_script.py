@@ -55,10 +55,12 @@ def write_campaign_array_script(
     has_checkpoints = settings.get("checkpoints") or any(task.checkpoints for task in tasks)
     files = [FUNCTIONS_FOR_CHECKPOINTS] if has_checkpoints else []
     files += [BODY, FUNCTIONS_FOR_GROUPS] if group_tasks > 1 else [BODY]
-    return ours.encode(*AS_TYPED) + b"".join(map(_read_bytes, files)) + (RUN_GROUP if group_tasks > 1 else RUN_TASK)
+    return (
+        ours.encode(*AS_TYPED) + b"".join(map(_read_script_part, files)) + (RUN_GROUP if group_tasks > 1 else RUN_TASK)
+    )
 
 
-def _read_bytes(path: str) -> bytes:
+def _read_script_part(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
 

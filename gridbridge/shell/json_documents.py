@@ -49,7 +49,7 @@ def json_value_hook(
     def structure_value(content: object, _: object) -> object:
         is_accepted = isinstance(content, accepted) and isinstance(content, bool) == (accepted is bool)
         try:
-            return parse(_require(content, right, is_accepted=is_accepted))
+            return parse(_require_json_value(content, right, is_accepted=is_accepted))
         except ValueError as error:
             raise WrongJsonValue(content, right) from error
 
@@ -77,7 +77,9 @@ class JsonDocumentReader:
         required = {key: MISSING for name, key in keys.items() if name not in optional}
 
         def structure_table(content: object, _: object) -> object:
-            table = _require(content, f"a table with {', '.join(keys.values())}", is_accepted=isinstance(content, dict))
+            table = _require_json_value(
+                content, f"a table with {', '.join(keys.values())}", is_accepted=isinstance(content, dict)
+            )
             return structure(required | {key: value for key, value in table.items() if value is not None}, kind)
 
         self._converter.register_structure_hook(kind, structure_table)
@@ -87,7 +89,7 @@ class JsonDocumentReader:
         try:
             return self._converter.structure(content, kind), []
         except (BaseValidationError, WrongJsonValue) as error:
-            return None, [problem.removeprefix(".") for problem in self._describe(error, "")]
+            return None, [problem.removeprefix(".") for problem in self._describe_mistakes(error, "")]
 
     def structure_entries(self, content: object, kind: Any) -> dict[str, Any]:
         """Return the values of a JSON table whose keys are names."""
@@ -103,14 +105,14 @@ class JsonDocumentReader:
 
         def structure_collection(content: object, _: object) -> object:
             if collection is Mapping:
-                rows = _require(content, "a table", is_accepted=isinstance(content, dict))
+                rows = _require_json_value(content, "a table", is_accepted=isinstance(content, dict))
                 return structure({key: row for key, row in rows.items() if row is not None or keeps_null}, kind)
-            rows = _require(content, f"a list of {noun}", is_accepted=isinstance(content, list))
+            rows = _require_json_value(content, f"a list of {noun}", is_accepted=isinstance(content, list))
             return collection(structure(dict(enumerate(rows)), kind).values())
 
         return structure_collection
 
-    def _describe(self, error: Exception, at: str) -> Iterator[str]:
+    def _describe_mistakes(self, error: Exception, at: str) -> Iterator[str]:
         if not isinstance(error, BaseValidationError):
             yield f"{at or 'the file'}: {error}"
             return
@@ -122,14 +124,14 @@ class JsonDocumentReader:
                 continue
             note: Any = inner.__notes__[-1]
             if isinstance(note, AttributeValidationNote):
-                yield from self._describe(inner, f"{at}.{keys[note.name]}")
+                yield from self._describe_mistakes(inner, f"{at}.{keys[note.name]}")
             else:
-                yield from self._describe(
+                yield from self._describe_mistakes(
                     inner, at + (f"[{note.index}]" if isinstance(note.index, int) else f".{note.index}")
                 )
 
 
-def _require(content: Any, right: str, *, is_accepted: bool) -> Any:
+def _require_json_value(content: Any, right: str, *, is_accepted: bool) -> Any:
     if not is_accepted:
         raise WrongJsonValue(content, right)
     return content

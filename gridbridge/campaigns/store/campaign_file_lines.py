@@ -25,11 +25,11 @@ def header_and_lines_of_tasks(
     for file in files:
         headers.append(file.readline())
         if remaining is None:
-            lines |= enumerate(_decode(file.read()).split("\n")[:-1], first)
+            lines |= enumerate(_decode_lossless(file.read()).split("\n")[:-1], first)
             first = len(lines)
             continue
         selected = [*select_lines(file, (task - first for task in remaining))]
-        lines |= {first + number: _decode(line) for number, line in selected}
+        lines |= {first + number: _decode_lossless(line) for number, line in selected}
         remaining = remaining[len(selected) :]
         if not remaining:
             break
@@ -62,5 +62,5 @@ def _count_lines(file: "BinaryIO") -> int:
     return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK_BYTES), b""))
 
 
-def _decode(data: bytes) -> str:
+def _decode_lossless(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")

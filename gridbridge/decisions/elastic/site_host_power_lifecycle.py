@@ -91,14 +91,14 @@ def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]
     states = {machine.id: machine.state for machine in listed}
     own = (node for node in world.kept if node.pool in world.switched)
 
-    def is_unclear(node: BalancerOwnedNode) -> bool:
+    def is_power_state_unclear(node: BalancerOwnedNode) -> bool:
         state = states.get(node.machine)
         if state is ProviderMachineState.RUNNING:
             return node.state is ElasticNodeState.STANDBY
         is_on = node.state is ElasticNodeState.STANDBY and is_host_reporting(world.host_state(node.name))
         return state is ProviderMachineState.UNKNOWN and (is_on or node.state is ElasticNodeState.READY)
 
-    return frozenset(node.name for node in own if is_unclear(node))
+    return frozenset(node.name for node in own if is_power_state_unclear(node))
 
 
 def node_of_adopted_powered_host(

@@ -266,13 +266,14 @@ def _hosts_without_last_occurrence(hosts: tuple[str, ...], host: str) -> tuple[s
 def _snapshot_with_full_disks_marked(snapshot: RebalanceSnapshot, rules: RebalanceSection) -> RebalanceSnapshot:
     """Give alive hosts with a full disk the state DISK_FULL (Hydra's HostFailWorker)."""
 
-    def is_full(host: RebalanceHost) -> bool:
+    def is_full_disk_unmarked(host: RebalanceHost) -> bool:
         is_known = host.max_bytes > 0 and host.is_up and host.state is RebalanceHostState.ALIVE
         return is_known and host.free_bytes <= rules.full_free_bytes
 
-    if not any(map(is_full, snapshot.hosts)):
+    if not any(map(is_full_disk_unmarked, snapshot.hosts)):
         return snapshot
     hosts = tuple(
-        replace(host, state=RebalanceHostState.DISK_FULL) if is_full(host) else host for host in snapshot.hosts
+        replace(host, state=RebalanceHostState.DISK_FULL) if is_full_disk_unmarked(host) else host
+        for host in snapshot.hosts
     )
     return replace(snapshot, hosts=hosts)

@@ -309,10 +309,10 @@ def _count_spread_tasks(need: DemandTaskRequirement, tasks: int, counts: Sequenc
     N tasks fit if the sum over all hosts of min(N, pieces with room) is at least N times the pieces of a task.
     """
 
-    def has_room(number: int) -> bool:
+    def have_tasks_room(number: int) -> bool:
         return sum(n * min(k, number) for n, k in zip(counts, room_for, strict=True)) >= number * need.pieces
 
-    return tasks - bisect_left(range(tasks), True, key=lambda left: has_room(tasks - left))
+    return tasks - bisect_left(range(tasks), True, key=lambda left: have_tasks_room(tasks - left))
 
 
 def _subtract_placed_task_pieces(
