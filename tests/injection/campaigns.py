@@ -18,7 +18,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
 import sqlalchemy as sa
@@ -27,8 +27,8 @@ import gridbridge
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.cli import task_output_carrier, task_record_reader
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
-from gridbridge.campaigns.runner import background_input_carries
-from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
+from gridbridge.campaigns.runner import background_input_carries, campaign_program_start
+from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows
@@ -198,10 +198,13 @@ NOTES = -1
 def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> CompletedProgram:
     """Run gridbridge-as-user in a child, as sudo would."""
     del env, patience_s
-    out, err = Path("/opt/out"), Path("/opt/err")
+    return _result(argv, "call", os.waitpid(_fork_as_user(argv, "call"), 0)[1])
+
+
+def _fork_as_user(argv: tuple[str, ...], name: str) -> int:
     child = os.fork()
     if child == 0:
-        for number, path in ((1, out), (2, err)):
+        for number, path in ((1, f"/opt/{name}.out"), (2, f"/opt/{name}.err")):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.argv = ["gridbridge-as-user", *argv[3:]]
         sys.settrace(None)
@@ -209,8 +212,28 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
             KILLER.begin()
         as_user_program.main()
         os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return CompletedProgram(argv, status, out.read_bytes(), err.read_bytes())
+    return child
+
+
+def _result(argv: tuple[str, ...], name: str, status: int) -> CompletedProgram:
+    stdout, stderr = (Path(f"/opt/{name}.{end}").read_bytes() for end in ("out", "err"))
+    return CompletedProgram(argv, os.waitstatus_to_exitcode(status), stdout, stderr)
+
+
+class CarrierBesideRunner:
+    """A run of gridbridge-as-user that goes on beside the runner, and after it."""
+
+    def __init__(self, *words: str) -> None:
+        self.argv = (*privileged_helper_calls.SUDO_AS_USER, *words)
+        self.name = f"carrier.{os.getpid()}.{time.monotonic_ns()}"
+        self.pid = _fork_as_user(self.argv, self.name)
+        self.result: CompletedProgram | None = None
+
+    def result_if_ended(self) -> CompletedProgram | None:
+        pid, status = (0, 0) if self.result else os.waitpid(self.pid, os.WNOHANG)
+        if pid:
+            self.result = _result(self.argv, self.name, status)
+        return self.result
 
 
 class EndedCarrier(NamedTuple):
@@ -278,6 +301,15 @@ def cycles(
         raise AssertionError(f"not done after {ran} cycles")
 
     return act
+
+
+def run_from_cron() -> None:
+    """Run gridbridge-runner without --loop."""
+    vars(privileged_helper_calls)["start_gridbridge_as_user"] = CarrierBesideRunner
+    daemon = CampaignRunnerDaemon(_impatient(), Clock())
+    daemon.runner._actions.inputs._remote_clusters = {*CELLS}
+    signals = SimpleNamespace(is_stopped=False, wait_for_signal=time.sleep)
+    campaign_program_start.run_cycles_until_programs_end(daemon, signals, Clock(), is_dry=False)
 
 
 def wiping() -> None:
@@ -896,7 +928,37 @@ def full(each: int) -> Iterator[str]:
         yield LEDGER
 
 
-OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": torn, "full": full, "started": started}
+def cron(each: int) -> Iterator[str]:
+    """Run the runner again and again until a campaign with inputs and outputs has ended; yield the number of runs."""
+    del each
+    reset()
+    with_files()
+    runs = 0
+    while runs < CYCLES and not _is_now_all_home():
+        killing.run(run_from_cron)
+        runs += 1
+    yield f"{runs} runs"
+
+
+def carried_from_cron() -> list[str]:
+    """Check the campaign's end, before and after further cycles."""
+    return [*check("whether the campaign is over", _is_now_all_home(), True), *carried_once()]
+
+
+def _is_now_all_home() -> bool:
+    with closing(StateFile.open(STATE)) as database:
+        return is_all_home(CampaignRows(database))
+
+
+OTHERS = {
+    "cron": cron,
+    "clients": client_kills,
+    "late": late,
+    "restored": restored,
+    "torn": torn,
+    "full": full,
+    "started": started,
+}
 SCENARIOS = (*KILLED, *OTHERS)
 A_DAY = 150  # kills of a scenario in a long run; consecutive days kill at different lines
 
@@ -908,7 +970,7 @@ SAMPLE = {
     **{"runner-copy": 660, "as-user-copy": 360, "runner-whole": 900, "as-user-whole": 540},
     **{"runner-wind-up": 900, "as-user-wind-up": 540},
     **{"runner-files": 900, "carriers": 120, "runner-checkpoints": 900, "checkpoint-reader": 30},
-    **{"clients": 26, "late": 2, "restored": 4, "torn": 16, "full": 1, "started": 1},
+    **{"clients": 26, "late": 2, "restored": 4, "torn": 16, "full": 1, "started": 1, "cron": 1},
 }
 
 
@@ -930,7 +992,8 @@ def main(name: str, each: int = 1, first: int = 0) -> int:
 
 def _done(name: str, each: int, first: int) -> int:
     rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each, first)
-    look = KILLED[name].look if name in KILLED else partial(ran_once, 0.0 if name == "started" else 60.0)
+    looks = {"started": partial(ran_once, 0.0), "cron": carried_from_cron}
+    look = KILLED[name].look if name in KILLED else looks.get(name, ran_once)
     return killing.report_wrong_ends(f"{name}: ", rounds, look)
 
 

@@ -3,9 +3,11 @@
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gridbridge.campaigns.runner.background_readings import BackgroundPrograms
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
@@ -102,8 +104,8 @@ def a_daemon(*requests: int, is_urgent: bool = False) -> CampaignRunnerDaemon:
     daemon.runner = CampaignRunnerCycle.__new__(CampaignRunnerCycle)
     daemon.runner.is_urgent = is_urgent
     looks = {"process_inbox": iter(requests).__next__, "list_unprocessed_inbox_files": list}
-    vars(daemon.runner).update(looks | {"has_new_carry_end": lambda: False})
-    vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: 0.0))
+    vars(daemon.runner).update(looks)
+    vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: 0.0), _programs=BackgroundPrograms())
     return daemon
 
 
@@ -121,8 +123,8 @@ def test_a_request_or_program_of_a_user_begins_a_cycle_after_a_pause(
     """Otherwise one request or failing program a second would make the runner query every cluster without a pause."""
     now_s = [100.0]
     daemon = a_daemon(*requests)
-    vars(daemon.runner)["has_new_carry_end"] = iter(carry_ends).__next__
-    vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]))
+    ends = SimpleNamespace(has_new_end=iter(carry_ends).__next__)
+    vars(daemon).update(_is_dry=True, _clock=Clock(lambda: 0.0, lambda: now_s[0]), _programs=ends)
 
     assert daemon.should_start_cycle_early()  # nothing was asked of clusters just now
     with daemon.open_cycle():

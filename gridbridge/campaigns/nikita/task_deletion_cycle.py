@@ -216,6 +216,8 @@ def _array_index_ranges_without(ranges: tuple[range, ...], excluded: tuple[range
 
 
 class NikitaDaemon:
+    has_background_work = False
+
     def __init__(
         self, policy: Policy, clock: Clock, *, is_dry: bool = False, lead: CampaignMasterLead | None = None
     ) -> None:

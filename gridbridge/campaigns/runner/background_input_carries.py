@@ -2,15 +2,9 @@
 
 import logging
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
-from gridbridge.campaigns.runner.array_submitter import (
-    CampaignArrayCommands,
-    CampaignOwnerUids,
-    OwnerCallPostponement,
-    Pair,
-)
+from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, CampaignOwnerUids, OwnerCallPostponement
+from gridbridge.campaigns.runner.background_readings import OwnerPrograms
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
@@ -19,9 +13,8 @@ from gridbridge.model.campaigns.campaign import CampaignArray, CampaignCluster, 
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 
-MOST_PROGRAMS = 50  # at once, to carry or remove input files; as many more bring outputs or read checkpoints
 REMOVAL_PAUSE_S = 600.0  # after a removal that failed, or did not start because another program of the owner runs
 _log = logging.getLogger(__name__)
 
@@ -36,36 +29,6 @@ class TasksWithoutInputs(GridbridgeError):
     def __init__(self, missing: Mapping[int, str]) -> None:
         super().__init__(next(iter(missing.values()), ""))
         self.missing = missing  # {task: reason}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningInputProgram:
-    """A program that carries an array's input files to a cluster, or removes a campaign's files there."""
-
-    program: BackgroundProgram
-    campaign_and_cluster: CampaignCluster
-    array: CampaignArray | None = None  # None: a removal
-
-
-class RunningOwnerProgram(Protocol):
-    @property
-    def program(self) -> BackgroundProgram: ...
-
-
-T = TypeVar("T", bound=RunningOwnerProgram)
-
-
-def may_start_owner_program(owner: Pair, running: Mapping[Pair, object]) -> bool:
-    """Say whether no program of the owner works at the cluster, and fewer than MOST_PROGRAMS run."""
-    return owner not in running and len(running) < MOST_PROGRAMS
-
-
-def pop_ended_programs(running: dict[Pair, T]) -> list[tuple[Pair, T, CompletedProgram]]:
-    """Remove the ended programs from the running ones; return each with its owner and cluster, and its result."""
-    ended = [(owner, run, answer) for owner, run in running.items() if (answer := run.program.result_if_ended())]
-    for owner, _, _ in ended:
-        del running[owner]
-    return ended
 
 
 def _missing_files_of_array(missing: Mapping[int, str], attempts: Iterable[TaskAttempt]) -> dict[int, str]:
@@ -93,9 +56,8 @@ class BackgroundInputCarries:
         acts: CampaignArrayCommands,
         clock: Clock,
         remote_clusters: Container[str],
-        running: dict[Pair, RunningInputProgram],
+        programs: OwnerPrograms[CampaignArray | None],
     ) -> None:
-        """Take the running programs, which outlive this object: the runner makes a new object after a failed cycle."""
         self._campaigns = campaigns
         self._owners = owners
         self._copies = InputCarryRows(campaigns.database)
@@ -104,7 +66,7 @@ class BackgroundInputCarries:
         self._clock = clock
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
         self._has_inputs: dict[int, bool] = {}
-        self._running = running
+        self._programs = programs
         self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
         self._paused_until_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start again
@@ -116,7 +78,7 @@ class BackgroundInputCarries:
         """
         if array.campaign_and_array_number in self._carried or not self._must_carry_inputs(array, attempts):
             return
-        self.collect_ended_carries()
+        self._collect_ended_programs()
         owner = self._owners.uid_of_owner(array.campaign), array.cluster
         if answer := self._results.pop(array.campaign_and_array_number, None):
             if carry := self._acts.timed_input_carry(answer):
@@ -129,12 +91,12 @@ class BackgroundInputCarries:
                     raise TasksWithoutInputs(missing)
                 self._carried.add(array.campaign_and_array_number)
                 return
-        elif may_start_owner_program(owner, self._running):
+        elif self._programs.may_start(owner):
             pair = array.campaign, array.cluster
             at_cluster = self._attempts_with_outputs_at_cluster(array, attempts)
             self._copies.record_begun_carry(*pair)
             program = self._acts.start_input_carry(array, attempts, at_cluster)
-            self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=pair, array=array)
+            self._programs.add(owner, program, pair, array)
             _log.info("event=carry_begins array=%d.%d at=%s", array.campaign, array.number, array.cluster)
         raise InputCarryUnfinished(f"the input files are being carried to {array.cluster}")
 
@@ -152,32 +114,26 @@ class BackgroundInputCarries:
             raise InputCarryUnfinished("outputs of predecessors are being brought home from other clusters")
         return tuple(attempt for attempt in attempts if attempt.task in clusters)
 
-    def collect_ended_carries(self) -> bool:
-        """Store the results of ended carries, so that their arrays may be submitted; say whether there are any.
-
-        All programs are collected, so that a carry of a deleted array delays no other array.
-        """
-        has_carries = False
-        for _, run, answer in pop_ended_programs(self._running):
-            if run.array:
-                self._results[run.array.campaign_and_array_number] = answer
-                has_carries |= answer.status != NOT_NOW
+    def _collect_ended_programs(self) -> None:
+        """Store the results of all ended programs, so that a carry of a deleted array delays no other array."""
+        for _, run, answer in self._programs.pop_ended():
+            if run.work:
+                self._results[run.work.campaign_and_array_number] = answer
             else:
                 self._record_removal(run.campaign_and_cluster, answer)
-        return has_carries
 
     def continue_input_removals(self) -> None:
         """Start to remove the copies of ended campaigns; a failed removal is repeated after a pause."""
-        self.collect_ended_carries()
+        self._collect_ended_programs()
         for pair, uid in self._copies.input_copies_of_ended_campaigns().items():
             owner, now_s = (uid, pair[1]), self._clock.steady_s()
-            if self._paused_until_s.get(pair, now_s) <= now_s and may_start_owner_program(owner, self._running):
+            if self._paused_until_s.get(pair, now_s) <= now_s and self._programs.may_start(owner):
                 try:
                     program = self._acts.start_input_removal(*pair)
                 except GridbridgeError as error:
                     self._pause_removal(pair, str(error))
                 else:
-                    self._running[owner] = RunningInputProgram(program=program, campaign_and_cluster=pair)
+                    self._programs.add(owner, program, pair, None)
 
     def _record_removal(self, pair: CampaignCluster, answer: CompletedProgram) -> None:
         if not answer.status:

@@ -1,10 +1,10 @@
 """Brings the outputs of ended tasks to the folders that their campaigns' JDLs name, as the campaigns' owners."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, Pair
-from gridbridge.campaigns.runner.background_input_carries import may_start_owner_program, pop_ended_programs
+from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
+from gridbridge.campaigns.runner.background_readings import ProgramsForAttempts, TaskAndAttempt
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import UnbroughtOutputRows
@@ -18,22 +18,12 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignCluster
 from gridbridge.model.campaigns.campaign_configuration_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
-from gridbridge.model.fixed_paths import NOT_NOW
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.program_runs import BackgroundProgram, CompletedProgram
+from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.state.state_file import StateFile
 
 CODE = CampaignEventCode.OUTPUT_ERROR
-TasksAndAttempts = tuple[tuple[int, int], ...]
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RunningOutputCarry:
-    campaign_and_cluster: CampaignCluster
-    attempts: TasksAndAttempts
-    program: BackgroundProgram
-    is_reported: bool = False  # whether the program's end has been reported
 
 
 class BackgroundOutputCarries:
@@ -49,9 +39,8 @@ class BackgroundOutputCarries:
         acts: CampaignArrayCommands,
         clock: Clock,
         failures: CampaignFailuresSection,
-        running: dict[Pair, RunningOutputCarry],
+        programs: ProgramsForAttempts,
     ) -> None:
-        """Take the running programs, which outlive a failed cycle, after which the runner makes a new object."""
         self._database = database
         self._outputs = UnbroughtOutputRows(database)
         self._predecessors = PredecessorRows(database, CampaignRows(database))
@@ -59,33 +48,24 @@ class BackgroundOutputCarries:
         self._acts = acts
         self._clock = clock
         self._failures = failures
-        self._running = running
+        self._programs = programs
         self._last_tasks: dict[CampaignCluster, int] = {}  # last task whose outputs were asked for
-
-    def has_new_carry_end(self) -> bool:
-        """Say whether a program has ended since the last call, so that a cycle may start early."""
-        has_new = False
-        for carry in self._running.values():
-            if not carry.is_reported and (answer := carry.program.result_if_ended()):
-                carry.is_reported = True
-                has_new |= answer.status != NOT_NOW
-        return has_new
 
     def continue_output_carries(self) -> None:
         """Record the outputs that have come, and start to bring others."""
-        for _, carry, answer in pop_ended_programs(self._running):
-            self._record_answer(carry.campaign_and_cluster, carry.attempts, answer)
+        for _, carry, answer in self._programs.pop_ended():
+            self._record_answer(carry.campaign_and_cluster, carry.work, answer)
         for pair, uid in self._outputs.campaigns_and_clusters_with_outputs().items():
             owner = uid, pair[1]
-            if may_start_owner_program(owner, self._running) and (attempts := self._next_attempts(pair)):
+            if self._programs.may_start(owner) and (attempts := self._next_attempts(pair)):
                 try:
                     program = self._acts.start_output_carry(*pair, attempts)
                 except GridbridgeError as error:
                     self._record_failure(pair, len(attempts), str(error))
                     continue
-                self._running[owner] = RunningOutputCarry(pair, attempts, program)
+                self._programs.add(owner, program, pair, attempts)
 
-    def _next_attempts(self, pair: CampaignCluster) -> TasksAndAttempts:
+    def _next_attempts(self, pair: CampaignCluster) -> tuple[TaskAndAttempt, ...]:
         """Return the next tasks with outputs, in turn; during a pause only tasks that have not been tried."""
         event, after = self._events.find_open_event(CODE, *pair), self._last_tasks.get(pair, -1)
         is_paused = event is not None and not is_cluster_probe_due(event, self._clock.now(), self._failures)
@@ -96,7 +76,9 @@ class BackgroundOutputCarries:
             self._last_tasks[pair] = attempts[-1][0]
         return attempts
 
-    def _record_answer(self, pair: CampaignCluster, attempts: TasksAndAttempts, answer: CompletedProgram) -> None:
+    def _record_answer(
+        self, pair: CampaignCluster, attempts: tuple[TaskAndAttempt, ...], answer: CompletedProgram
+    ) -> None:
         try:
             missing = self._acts.tasks_without_outputs(answer)
         except GridbridgeError as error:

@@ -28,8 +28,16 @@ if TYPE_CHECKING:
     from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
 
 ANOTHER_RUNS, WRONG, NOT_SHARED = 1, 2, 3
+SINGLE_RUN_S = 300.0  # a run without --loop waits no longer for programs that it started
+LOOK_S = 0.5
 
 _log = logging.getLogger(__name__)
+
+
+class CampaignDaemon(CycleDaemon[Any, Any], Protocol):
+    @property
+    def has_background_work(self) -> bool:
+        """Whether a program that a cycle started works, or the next cycle uses what an ended program did."""
 
 
 class CampaignProgramFactory(Protocol):
@@ -37,7 +45,7 @@ class CampaignProgramFactory(Protocol):
 
     def __call__(
         self, policy: Policy, clock: Clock, *, is_dry: bool, lead: "CampaignMasterLead | None"
-    ) -> CycleDaemon[Any, Any]:
+    ) -> CampaignDaemon:
         """Open the state (read-only in a dry run, and as the leading master with `lead`); return the program."""
 
 
@@ -93,7 +101,8 @@ def _run_campaign_program(
         print(f"{name}: another master leads: {lead.leader}", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(ANOTHER_RUNS)
     else:
-        run_one_cycle(make(policy, clock, is_dry=is_dry, lead=lead), is_dry=is_dry)
+        stops = lead.signals_while_leading(signals) if lead else signals
+        run_cycles_until_programs_end(make(policy, clock, is_dry=is_dry, lead=lead), stops, clock, is_dry=is_dry)
     if lead:
         lead.give_up()
 
@@ -121,11 +130,28 @@ def _run_cycles_whenever_leading(
         run_cycles_until_signal(lasting, stops, life_sign, clock)
 
 
-def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
-    """Run one cycle, for example from cron, and wait for the notifications that the cycle started."""
-    with daemon.open_cycle() as program:
-        service_cycle.run_cycle_once(program, print, is_dry=is_dry)
+def run_cycles_until_programs_end(daemon: CampaignDaemon, signals: StopSignals, clock: Clock, *, is_dry: bool) -> None:
+    """Run a cycle, as from cron, and further cycles for at most SINGLE_RUN_S while programs of owners work.
+
+    Notifications that the cycles started are waited for.
+    """
+    until_s = clock.steady_s() + SINGLE_RUN_S
+    is_due = True
+    while is_due:
+        with daemon.open_cycle() as program:
+            service_cycle.run_cycle_once(program, print, is_dry=is_dry)
+        is_due = not is_dry and _wait_for_programs(daemon, signals, clock, until_s)
     daemon.release()
+
+
+def _wait_for_programs(daemon: CampaignDaemon, signals: StopSignals, clock: Clock, until_s: float) -> bool:
+    """Wait until a cycle is due, and return True; return False if no program works, or nothing more may begin."""
+    due_s = clock.steady_s() + daemon.pause_s
+    while daemon.has_background_work and not signals.is_stopped and (now_s := clock.steady_s()) < until_s:
+        if now_s >= due_s or daemon.should_start_cycle_early():
+            return True
+        signals.wait_for_signal(LOOK_S)
+    return False
 
 
 def run_cycles_until_signal(

@@ -9,6 +9,7 @@ from typing import Any
 
 from gridbridge.batch.configured_cluster_access_and_routes import keep_ssh_connections_open
 from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner.background_readings import BackgroundPrograms, RecordsOfEndedJobs
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
@@ -16,8 +17,7 @@ from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor, RunningFileCarries
-from gridbridge.campaigns.runner.records_of_ended_jobs import RecordsOfEndedJobs
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.config.site import OF_KIND
@@ -77,7 +77,7 @@ class CampaignRunnerCycle:
         clock: Clock,
         *,
         is_dry: bool = False,
-        programs: RunningFileCarries | None = None,
+        programs: BackgroundPrograms | None = None,
         lead: CampaignMasterLead | None = None,
     ) -> None:
         """Open the state file, read-only in a dry run; raise ConfigError if the site's name has changed."""
@@ -93,16 +93,14 @@ class CampaignRunnerCycle:
         self._predictions = predictions = CampaignStatisticsRows(self.database)
         self._forecasts = CampaignCompletionForecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = FairShareUsageAccounting(policy, campaigns, CampaignSlotUsageRows(self.database), clock)
-        programs = programs or RunningFileCarries()
-        self._checkpoints = CheckpointsOfLostAttempts(clock, programs.checkpoints)
-        self._records = RecordsOfEndedJobs(clock, programs.jobs)
+        programs = programs or BackgroundPrograms()
         self._situation_gatherer = CampaignSituationGatherer(
             policy,
             self.database,
             clock,
             is_dry=is_dry,
-            checkpoints=None if is_dry else self._checkpoints,
-            records=None if is_dry else self._records,
+            checkpoints=None if is_dry else CheckpointsOfLostAttempts(clock, programs.checkpoints),
+            records=None if is_dry else RecordsOfEndedJobs(clock, programs.jobs),
             pulling=None if is_dry else programs.pulling,
         )
         remote_clusters = {name for name, cluster in policy.clusters.items() if cluster.ssh}
@@ -142,15 +140,6 @@ class CampaignRunnerCycle:
             self._forecasts.drop_forecasts(self._intake.parts.take_campaigns_with_added_tasks())
             self._publication.publish_campaigns(self._showing.publish_events())
         return intake_count
-
-    def has_new_carry_end(self) -> bool:
-        have_ended = (
-            self._actions.outputs.has_new_carry_end(),
-            self._actions.inputs.collect_ended_carries(),
-            self._checkpoints.take_ended_checkpoint_readings(),
-            self._records.take_ended_record_readings(),
-        )
-        return any(have_ended)
 
     def list_unprocessed_inbox_files(self) -> list[str]:
         return self._intake.list_unprocessed_inbox_files()
@@ -230,12 +219,16 @@ class CampaignRunnerDaemon:
         self._clock = clock
         self._is_dry = is_dry
         self._lead = lead
-        self._programs = RunningFileCarries()
+        self._programs = BackgroundPrograms()
         self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry, programs=self._programs, lead=lead)
 
     @property
     def pause_s(self) -> float:
         return self._policy.runner.interval_s
+
+    @property
+    def has_background_work(self) -> bool:
+        return self._programs.are_in_use
 
     @contextmanager
     def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
@@ -252,7 +245,7 @@ class CampaignRunnerDaemon:
     def should_start_cycle_early(self) -> bool:
         """Process the inbox; return whether the next cycle starts before the usual pause is over."""
         self._has_news |= self.runner.process_inbox() > 0
-        self._has_news |= self.runner.has_new_carry_end()
+        self._has_news |= self._programs.has_new_end()
         # a cycle queries clusters, so a request or an ended program starts a cycle only 5 s after the last cycle
         is_due = self._has_news and self._clock.steady_s() - self._ended_s >= 5.0
         return self.runner.is_urgent or is_due

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.campaigns.runner import array_commands_as_owner, stress_and_mail_programs
 from gridbridge.campaigns.runner import cluster_queries_and_capacities as queries
-from gridbridge.campaigns.runner.array_submitter import Pair
+from gridbridge.campaigns.runner.background_readings import ProgramsForAttempts, RecordsOfEndedJobs
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,
@@ -15,7 +15,6 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     earlier_live_attempt_positions,
 )
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
-from gridbridge.campaigns.runner.records_of_ended_jobs import RecordsOfEndedJobs, RunningJobRecordReading
 from gridbridge.campaigns.runner.records_of_pulling_jobs import RecordsOfPullingJobs
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
@@ -88,7 +87,7 @@ class CampaignSituationGatherer:
         ran: str = RUNNER_RAN,
         checkpoints: CheckpointsOfLostAttempts | None = None,
         records: RecordsOfEndedJobs | None = None,
-        pulling: dict[Pair, RunningJobRecordReading] | None = None,
+        pulling: ProgramsForAttempts | None = None,
     ) -> None:
         """`ledger_arrays` returns the arrays of a campaign in root's ledger of submitted tasks."""
         self._policy = policy
@@ -302,8 +301,9 @@ class CampaignSituationGatherer:
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         self._disputed.clear()
         owners = {campaign.number: campaign.uid for campaign in campaigns}
-        if self._records:
-            self._records.take_ended_record_readings()
+        grouped = {array: absent for array, absent in missing.items() if array.group_tasks > 1}
+        ended_jobs = {array: _ended_jobs_by_index(judge, absent, ends[array]) for array, absent in grouped.items()}
+        records = self._take_job_records(ended_jobs, owners)
         for array, absent in missing.items():
             self._log_contradictory_ends(
                 array.cluster, task_attempt_outcomes.select_attempts_with_conflicting_ends(absent, ends[array])
@@ -314,7 +314,7 @@ class CampaignSituationGatherer:
                 lives=living.get(array),
                 ran=self._missing.indices_of_started_tasks(array),
                 sent_s=(self._clock.now() - array.intended_at).total_seconds(),
-                records=self._records_of_ended_jobs(array, owners, judge, absent, ends[array]),
+                records=records.get(array, {}) if array in grouped else None,
             )
             attempts = judge.list_ended_attempts(array, absent, ends[array], missing_array)
             # ends are dropped, because a restored state file may lack the marks of deleted tasks
@@ -326,23 +326,11 @@ class CampaignSituationGatherer:
             counted = self._checkpoints.select_recordable_ends(counted, campaigns)
         return self._select_recordable_ends(looks, counted)
 
-    def _records_of_ended_jobs(
-        self,
-        array: CampaignArray,
-        owners: Mapping[int, int],
-        judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
-        missing: Mapping[TaskAttempt, float],
-        ends: task_attempt_outcomes.ReportedEnds,
-    ) -> Mapping[int, JobRecord | None] | None:
-        """Return the records of ended jobs by array index; None if each job of the array runs a single task."""
-        if array.group_tasks == 1:
-            return None
-        late = judge.list_attempts_missing_too_long(missing, ends)
-        indices = {attempt.place for attempt in missing if ends.get(attempt.place)} | {at.place for at in late}
-        if not self._records or array.campaign not in owners:
-            return {}
-        begun = {index for index, end in ends.items() if isinstance(end, JobEnd) and has_begun_a_task(end)}
-        return self._records.take_job_records(array, owners[array.campaign], indices, begun)
+    def _take_job_records(
+        self, ended: Mapping[CampaignArray, Mapping[int, bool]], owners: Mapping[int, int]
+    ) -> Mapping[CampaignArray, Mapping[int, JobRecord | None]]:
+        of_owners = {array: jobs for array, jobs in ended.items() if array.campaign in owners}
+        return self._records.take_job_records(of_owners, owners) if self._records else {}
 
     def _select_recordable_ends(
         self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]
@@ -444,3 +432,15 @@ def _find_deleted_waiting_tasks(
     reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}
     waiting = {key for key, of_array in reasons.items() if of_array & {*REASONS_OF_WAITING}}
     return frozenset((array.campaign, array.cluster) for array in arrays if array.campaign_and_array_number in waiting)
+
+
+def _ended_jobs_by_index(
+    judge: task_attempt_outcomes.MissingAttemptOutcomeDecider,
+    missing: Mapping[TaskAttempt, float],
+    ends: task_attempt_outcomes.ReportedEnds,
+) -> dict[int, bool]:
+    """Return for each ended job of an array, by array index, whether it must have a record."""
+    late = judge.list_attempts_missing_too_long(missing, ends)
+    indices = {attempt.place for attempt in (*missing, *late) if attempt in late or ends.get(attempt.place)}
+    jobs = {index: ends.get(index) for index in indices}
+    return {index: isinstance(job, JobEnd) and has_begun_a_task(job) for index, job in jobs.items()}

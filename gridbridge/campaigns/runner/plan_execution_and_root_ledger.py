@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from gridbridge.campaigns.runner import array_commands_as_owner
@@ -12,19 +12,16 @@ from gridbridge.campaigns.runner.array_submitter import (
     CampaignOwnerUids,
     OwnerCallPostponement,
     OwnerCallTimeBudget,
-    Pair,
 )
-from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries, RunningInputProgram
-from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries, RunningOutputCarry
-from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import RunningCheckpointReading
+from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries
+from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries
+from gridbridge.campaigns.runner.background_readings import BackgroundPrograms, UsageOfEndedAttempts
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
-from gridbridge.campaigns.runner.records_of_ended_jobs import RunningJobRecordReading
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
     ArraySubmissionResultRecorder,
     log_array_failure,
 )
-from gridbridge.campaigns.runner.usage_of_ended_attempts import RunningUsageReading, UsageOfEndedAttempts
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -122,18 +119,6 @@ class RootLedgerStateComparison:
         return is_behind
 
 
-@dataclass(frozen=True, slots=True)
-class RunningFileCarries:
-    """The running programs that carry or read files of tasks, by owner and cluster."""
-
-    inputs: dict[Pair, RunningInputProgram] = field(default_factory=dict)
-    outputs: dict[Pair, RunningOutputCarry] = field(default_factory=dict)
-    checkpoints: dict[Pair, RunningCheckpointReading] = field(default_factory=dict)
-    usages: dict[Pair, RunningUsageReading] = field(default_factory=dict)
-    jobs: dict[Pair, RunningJobRecordReading] = field(default_factory=dict)
-    pulling: dict[Pair, RunningJobRecordReading] = field(default_factory=dict)
-
-
 class CampaignPlanExecutor:
     def __init__(
         self,
@@ -145,11 +130,11 @@ class CampaignPlanExecutor:
         most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[CampaignArray], int] | None = None,
         remote_clusters: Container[str] = (),
-        programs: RunningFileCarries | None = None,
+        programs: BackgroundPrograms | None = None,
         unmeasured: Container[str] = (),
     ) -> None:
-        """`remote_clusters` are reached by ssh; in the accounting of `unmeasured` clusters, jobs have no memory."""
-        programs = programs or RunningFileCarries()
+        """Take the clusters that are reached by ssh, and those whose accounting lacks the memory of jobs."""
+        programs = programs or BackgroundPrograms()
         self._campaigns = campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, campaigns)
         self._copies = SpeculativeAttemptRows(database, campaigns)
@@ -171,7 +156,7 @@ class CampaignPlanExecutor:
             campaigns, array_commands, clock, record, most, turns, inputs.require_inputs_at_cluster, remote_clusters
         )
         self.outputs = BackgroundOutputCarries(database, array_commands, clock, failures, programs.outputs)
-        self.usages = UsageOfEndedAttempts(owners, unmeasured, clock, programs.usages)
+        self.usages = UsageOfEndedAttempts(owners, unmeasured, clock, programs)
         self._ends = RootLedgerCampaignCloser(campaigns, array_commands)
         self._marks = TaskDeletionMarkRows(database)
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import Pair
-from gridbridge.campaigns.runner.background_input_carries import may_start_owner_program, pop_ended_programs
-from gridbridge.campaigns.runner.records_of_ended_jobs import MOST_AT_ONCE, JobRecordCommands, RunningJobRecordReading
+from gridbridge.campaigns.runner.background_readings import MOST_JOBS, ProgramsForAttempts, StartReading
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignCluster
@@ -25,14 +24,13 @@ class RecordsOfPullingJobs:
         self,
         clock: Clock,
         tries: TaskAttemptRows,
-        running: dict[Pair, RunningJobRecordReading],
-        acts: JobRecordCommands = array_commands_as_owner,
+        programs: ProgramsForAttempts,
+        start: StartReading = array_commands_as_owner.start_job_record_reading,
     ) -> None:
-        """Take the running programs, which outlive this object."""
         self._clock = clock
         self._tries = tries
-        self._running = running
-        self._acts = acts
+        self._programs = programs
+        self._start = start
         self._last: dict[Pair, CampaignCluster] = {}  # read last; other campaigns of the owner come first
         self._next: dict[CampaignCluster, int] = {}  # position of the first job to read, if there are many
 
@@ -41,10 +39,10 @@ class RecordsOfPullingJobs:
         arrays = {array.campaign_and_array_number: array for array in jobs}
         indices = {key: frozenset(jobs[array]) for key, array in arrays.items()}
         pulling = list[PullingJob]()
-        for owner, reading, answer in pop_ended_programs(self._running):
+        for owner, reading, answer in self._programs.pop_ended():
             campaign, _ = reading.campaign_and_cluster
             try:
-                records = self._acts.records_of_jobs(answer)
+                records = array_commands_as_owner.records_of_jobs(answer)
             except GridbridgeError as error:
                 _log.warning("event=records_unread campaign=%d at=%s why=%r", campaign, owner[1], str(error))
                 continue
@@ -79,23 +77,18 @@ class RecordsOfPullingJobs:
             of_pair = of_owner[owners[array.campaign], array.cluster]
             of_pair[array.campaign, array.cluster] += ((index, array.number) for index in sorted(indices))
         for owner, pairs in of_owner.items():
-            if not may_start_owner_program(owner, self._running):
+            if not self._programs.may_start(owner):
                 continue
             last = self._last.get(owner, (0, ""))
             pair = min((pair for pair in pairs if pairs[pair]), key=lambda pair: (pair <= last, pair), default=None)
             if pair:
                 first = self._next.get(pair, 0) % len(pairs[pair])
-                self._next[pair] = first + MOST_AT_ONCE
-                self._start_reading(owner, pair, (*pairs[pair][first:], *pairs[pair][:first])[:MOST_AT_ONCE])
+                self._next[pair] = first + MOST_JOBS
+                self._start_reading(owner, pair, (*pairs[pair][first:], *pairs[pair][:first])[:MOST_JOBS])
 
     def _start_reading(self, owner: Pair, pair: CampaignCluster, jobs: tuple[tuple[int, int], ...]) -> None:
         self._last[owner] = pair
-        began_s = self._clock.steady_s()
         try:
-            program = self._acts.start_job_record_reading(*pair, jobs)
+            self._programs.add(owner, self._start(*pair, jobs), pair, jobs, self._clock.steady_s())
         except GridbridgeError as error:
             _log.warning("event=records_unread campaign=%d at=%s why=%r", *pair, str(error))
-            return
-        self._running[owner] = RunningJobRecordReading(
-            program=program, campaign_and_cluster=pair, jobs=jobs, begun=(), began_s=began_s
-        )

@@ -86,6 +86,26 @@ class StartedProgram:
         return self.result
 
 
+class StartedReadings:
+    """Programs that read values of (campaign, cluster, what)."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str, tuple[tuple[int, int], ...]]] = []
+        self.programs: list[StartedProgram] = []
+        self.trouble: GridbridgeError | None = None
+
+    def start(self, campaign: int, cluster: str, numbers: Iterable[tuple[int, int]]) -> Any:
+        self.told.append((campaign, cluster, tuple(numbers)))
+        if self.trouble:
+            raise self.trouble
+        self.programs.append(StartedProgram())
+        return self.programs[-1]
+
+    def end(self, stdout: bytes, status: int = 0) -> None:
+        """End the program that was started last."""
+        self.programs[-1].result = CompletedProgram((), status, stdout, b"no route")
+
+
 class CarryingGrid(Grid):
     """A grid to which and from which files of tasks are carried."""
 

@@ -1,31 +1,24 @@
 """The end of a lost attempt is recorded with the checkpoints that the attempt left, or late without them."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner import array_commands_as_owner, checkpoints_of_lost_attempts
+from gridbridge.campaigns.runner.background_readings import PAUSE_S, ProgramsForAttempts
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import (
-    LONGEST_WAIT_S,
-    PAUSE_S,
-    CheckpointsOfLostAttempts,
-    RunningCheckpointReading,
-)
+from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import LONGEST_WAIT_S, CheckpointsOfLostAttempts
 from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle
-from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.checkpoint_statistics import CheckpointTimes
 from gridbridge.model.campaigns.published_campaigns_and_tasks import TaskCheckpoint
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.program_runs import CompletedProgram
 from tests.builders.campaigns import NOON, made_campaign, made_policy, made_situation, site_fixture
-from tests.campaigns.runner.fake_clusters import GridSite, StartedProgram
+from tests.campaigns.runner.fake_clusters import GridSite, StartedReadings
 
 PREEMPTED, LOST, FAILED = (
     TaskAttemptOutcome.PREEMPTED,
@@ -33,27 +26,7 @@ PREEMPTED, LOST, FAILED = (
     TaskAttemptOutcome.PROGRAM_ERROR,
 )
 TWO = CheckpointTimes(timed=2, total_s=3.5)
-
-
-class Reading:
-    """Programs that read checkpoints, each started as `checkpoints 1 beta [(task, attempt), ...]`."""
-
-    checkpoints_of_attempts = staticmethod(array_commands_as_owner.checkpoints_of_attempts)
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.programs: list[StartedProgram] = []
-        self.trouble: GridbridgeError | None = None
-
-    def start_record_reading(self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> StartedProgram:
-        self.told.append(f"{campaign} {cluster} {list(attempts)}")
-        if self.trouble:
-            raise self.trouble
-        self.programs.append(StartedProgram())
-        return self.programs[-1]
-
-    def end(self, stdout: bytes, status: int = 0) -> None:
-        self.programs[-1].result = CompletedProgram((), status, stdout, b"no route")
+FIRST = (1, "beta", ((0, 1),))
 
 
 class SavingSite(GridSite):
@@ -66,13 +39,13 @@ class SavingSite(GridSite):
         saving = replace(campaign.jdl, checkpoint_files=("state",), may_move=False)
         super().__init__(folder, replace(campaign, jdl=saving), clock=self.clock)
         self.statistics_of_checkpoints = CheckpointStatisticsRows(self.database)
-        self.reading = Reading()
-        self.running: dict[tuple[int, str], RunningCheckpointReading] = {}
+        self.reading = StartedReadings()
+        self.programs = ProgramsForAttempts()
         self.restart()
         self.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     def restart(self) -> None:
-        self.checkpoints = CheckpointsOfLostAttempts(self.clock, self.running, self.reading)
+        self.checkpoints = CheckpointsOfLostAttempts(self.clock, self.programs, self.reading.start)
 
     def ends(self, *outcomes: TaskAttemptOutcome) -> list[TaskAttempt]:
         """Return the ends that may be recorded, if the cluster reports these outcomes."""
@@ -88,10 +61,10 @@ def test_a_lost_attempt_waits_for_its_checkpoints_and_a_failed_attempt_does_not(
     assert [1] == [attempt.task for attempt in site.ends(PREEMPTED, FAILED)]
 
     site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
-    assert site.checkpoints.take_ended_checkpoint_readings()
+    assert site.programs.has_new_end()
     saved, failed = site.ends(PREEMPTED, FAILED)
 
-    assert ["1 beta [(0, 1)]"] == site.reading.told
+    assert [FIRST] == site.reading.told
     assert (True, TWO) == (saved.has_progressed, saved.checkpoint_times)
     assert (False, None) == (failed.has_progressed, failed.checkpoint_times)
 
@@ -125,7 +98,7 @@ def test_checkpoints_that_can_not_be_read_are_read_again_for_two_minutes(
 
 
 def test_an_attempt_that_waits_for_its_turn_is_not_late(site: SavingSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints_of_lost_attempts, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(site.checkpoints._readings, "_most", 1)
     site.ends(LOST, LOST)
     site.passed_s += LONGEST_WAIT_S - 1
     site.reading.end(b'{"checkpoints": []}')
@@ -146,7 +119,7 @@ def test_campaigns_of_an_owner_take_turns(site: SavingSite) -> None:
         site.checkpoints.select_recordable_ends(ended, [site.campaign, replace(site.campaign, number=2)])
         site.reading.end(b'{"checkpoints": []}')
 
-    assert ["1 beta [(0, 1)]", "2 beta [(0, 2)]"] == site.reading.told
+    assert [FIRST, (2, "beta", ((0, 2),))] == site.reading.told
 
 
 def test_attempts_whose_end_is_not_reported_any_more_are_forgotten(site: SavingSite) -> None:
@@ -157,7 +130,7 @@ def test_attempts_whose_end_is_not_reported_any_more_are_forgotten(site: SavingS
     site.passed_s = LONGEST_WAIT_S
 
     assert [] == site.ends(LOST, LOST)
-    assert ["1 beta [(0, 1), (1, 1)]"] * 2 == site.reading.told
+    assert [(1, "beta", ((0, 1), (1, 1)))] * 2 == site.reading.told
 
 
 def test_a_program_that_can_not_start_delays_an_end_only(site: SavingSite) -> None:
@@ -176,7 +149,7 @@ def test_one_program_reads_for_an_owner_at_a_cluster_and_outlives_a_failed_cycle
     site.reading.end(b'{"checkpoints": []}')
     assert [0] == [attempt.task for attempt in site.ends(LOST, PREEMPTED)]
 
-    assert ["1 beta [(0, 1)]", "1 beta [(1, 1)]"] == site.reading.told
+    assert [FIRST, (1, "beta", ((1, 1),))] == site.reading.told
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.background_readings import BackgroundPrograms
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RunningFileCarries
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
@@ -123,7 +123,7 @@ def test_one_program_of_an_owner_brings_outputs_from_a_cluster(site: BringingSit
 
 def test_a_program_outlives_a_failed_cycle(site: BringingSite) -> None:
     """The runner makes new objects after a failed cycle, and would forget the program."""
-    programs = RunningFileCarries()
+    programs = BackgroundPrograms()
     site.do = site.executor(site.clock, programs=programs).execute_plan
     site.end_tasks(SUCCESS)
     site.do = site.executor(site.clock, programs=programs).execute_plan
@@ -134,12 +134,12 @@ def test_a_program_outlives_a_failed_cycle(site: BringingSite) -> None:
 
 
 def test_a_busy_program_of_the_owner_starts_no_cycle_early(site: BringingSite) -> None:
-    runner = site.executor(site.clock)
-    site.do = runner.execute_plan
+    programs = BackgroundPrograms()
+    site.do = site.executor(site.clock, programs=programs).execute_plan
     site.end_tasks(SUCCESS)
     site.grid.end_carry(NOT_NOW)
 
-    assert not runner.outputs.has_new_carry_end()
+    assert (False, False) == (programs.has_new_end(), programs.are_in_use)
 
 
 def test_tasks_that_can_not_be_brought_keep_no_later_task_waiting(site: BringingSite) -> None:
@@ -151,14 +151,18 @@ def test_tasks_that_can_not_be_brought_keep_no_later_task_waiting(site: Bringing
 
 
 def test_a_cycle_begins_once_when_outputs_have_come(site: BringingSite) -> None:
-    runner = site.executor(site.clock)
-    site.do = runner.execute_plan
+    programs = BackgroundPrograms()
+    site.do = site.executor(site.clock, programs=programs).execute_plan
+    assert not programs.are_in_use
     site.end_tasks(SUCCESS)
-    assert not runner.outputs.has_new_carry_end()
+    assert (False, True) == (programs.has_new_end(), programs.are_in_use)
 
     site.grid.end_carry()
 
-    assert [True, False] == [runner.outputs.has_new_carry_end() for _ in range(2)]
+    assert [True, False] == [programs.has_new_end() for _ in range(2)]
+    assert programs.are_in_use
+    site.do(CampaignCyclePlan())
+    assert not programs.are_in_use
 
 
 def test_purged_campaigns_bring_nothing(site: BringingSite) -> None:

@@ -1,52 +1,33 @@
 """The ends of tasks that ran in one job are recorded once the job's record has been read."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
-from gridbridge.campaigns.runner import array_commands_as_owner, records_of_ended_jobs
+from gridbridge.campaigns.runner import array_commands_as_owner
+from gridbridge.campaigns.runner.background_readings import LONGEST_WAIT_S, PAUSE_S, OwnerPrograms, RecordsOfEndedJobs
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.records_of_ended_jobs import LONGEST_WAIT_S, PAUSE_S, RecordsOfEndedJobs
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskGroupSize
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
-from gridbridge.model.campaigns.campaign import TaskGroupSize
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
+from gridbridge.model.campaigns.grouped_tasks import JobRecord
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.state.campaign_tables import ATTEMPTS
 from tests.builders.campaigns import NOON, RUNNING, job_row, made_campaign, made_policy, made_snapshot, site_fixture
-from tests.campaigns.runner.fake_clusters import GridSite, StartedProgram
+from tests.campaigns.runner.fake_clusters import GridSite, StartedReadings
 
-FIRST_JOB = b'[1, 1, "begin 0.1 0 \\nexit 0.1 150 0\\nbegin 1.1 150 \\nexit 1.1 390 3\\nbegin 2.1 390 \\n"]'
+NO_RECORD = b'{"jobs": []}'
+FIRST_RECORD = (
+    b"""{"jobs": [[1, 1, "begin 0.1 0 \\nexit 0.1 150 0\\nbegin 1.1 150 \\nexit 1.1 390 3\\nbegin 2.1 390 \\n"]]}"""
+)
 JOB = JobEnd(signal=9, wallclock_s=6.0, host="n1")
 DONE = JobEnd(exit_status=0, wallclock_s=6.0, host="n1")
-
-
-class Reading:
-    """Programs that read records, each started as `1 beta [(array index, array), ...]`."""
-
-    records_of_jobs = staticmethod(array_commands_as_owner.records_of_jobs)
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.programs: list[StartedProgram] = []
-        self.trouble: GridbridgeError | None = None
-
-    def start_job_record_reading(self, campaign: int, cluster: str, jobs: Iterable[tuple[int, int]]) -> StartedProgram:
-        self.told.append(f"{campaign} {cluster} {list(jobs)}")
-        if self.trouble:
-            raise self.trouble
-        self.programs.append(StartedProgram())
-        return self.programs[-1]
-
-    def end(self, rows: bytes, status: int = 0) -> None:
-        stdout = b'{"jobs": [' + rows + b"]}"
-        self.programs[-1].result = CompletedProgram((), status, stdout, b"no route")
 
 
 class GroupingSite(GridSite):
@@ -56,8 +37,8 @@ class GroupingSite(GridSite):
         self.passed_s = 0.0
         self.clock = Clock(lambda: NOON.timestamp() + self.passed_s, lambda: self.passed_s)
         super().__init__(folder, made_campaign("beta", tasks=7), clock=self.clock)
-        self.reading = Reading()
-        self.records = RecordsOfEndedJobs(self.clock, {}, self.reading, first_wait_s=0)
+        self.reading = StartedReadings()
+        self.records = RecordsOfEndedJobs(self.clock, OwnerPrograms(), self.reading.start)
         self.gatherer = CampaignSituationGatherer(
             made_policy(), self.database, self.clock, ran=f"{folder}/ran", records=self.records
         )
@@ -92,19 +73,19 @@ def test_a_job_with_several_tasks_has_one_array_index(site: GroupingSite) -> Non
 def test_each_task_of_an_ended_job_gets_its_own_end(site: GroupingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job's run time of 6 s is split in proportion to the times in the record."""
     before = site.look(monkeypatch, range(2, 3))
-    site.reading.end(FIRST_JOB)
+    site.reading.end(FIRST_RECORD)
     first = site.look(monkeypatch, range(2, 3))
     attempts = site.database.rows(select(ATTEMPTS).order_by(ATTEMPTS.c.task))
     is_first_over = bool(site.over)
     site.look(monkeypatch)
-    site.reading.end(b"")
+    site.reading.end(NO_RECORD)
     second = site.look(monkeypatch, end=JobEnd(signal=57))
 
     assert (before, first, is_first_over) == ([], FIRST_ENDS, False)
     assert [(row["task"], row["wallclock_s"]) for row in attempts[:4]] == [(0, 2), (1, 2), (2, 2), (3, None)]
     assert second == [(4, Outcome.SETUP_ERROR), (5, Outcome.UNBEGUN), (6, Outcome.UNBEGUN)]
     assert bool(site.over)
-    assert site.reading.told == ["1 beta [(1, 1)]", "1 beta [(2, 1)]"]
+    assert site.reading.told == [(1, "beta", ((1, 1),)), (1, "beta", ((2, 1),))]
 
 
 @pytest.mark.parametrize(
@@ -122,11 +103,11 @@ def test_unreadable_records_are_read_again_and_at_last_the_tasks_are_lost(
 ) -> None:
     """The lost tasks may have succeeded, so that only tasks that may run twice are resent."""
     site.look(monkeypatch, range(2, 3), end=end)
-    site.reading.end(b"", status=status)
+    site.reading.end(NO_RECORD, status)
     failed = site.look(monkeypatch, range(2, 3), end=end)
     site.passed_s += PAUSE_S
     site.look(monkeypatch, range(2, 3), end=end)
-    site.reading.end(b'"no record"')
+    site.reading.end(b'{"jobs": ["no record"]}')
     site.passed_s += LONGEST_WAIT_S
 
     assert failed == []
@@ -138,37 +119,28 @@ def test_unreadable_records_are_read_again_and_at_last_the_tasks_are_lost(
 
 def test_a_record_that_waits_for_its_turn_is_not_late(site: GroupingSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an outage a person may have more ended jobs than the programs of 15 minutes read."""
-    monkeypatch.setattr(records_of_ended_jobs, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(site.records._readings, "_most", 1)
     site.look(monkeypatch)
     site.passed_s += LONGEST_WAIT_S - 1
-    site.reading.end(FIRST_JOB)
+    site.reading.end(FIRST_RECORD)
     first = site.look(monkeypatch)
     site.passed_s += LONGEST_WAIT_S - 1
 
     assert (FIRST_ENDS, []) == (first, site.look(monkeypatch))
 
 
-def test_arrays_of_an_owner_take_turns(site: GroupingSite) -> None:
-    """Both arrays have another ended job in each cycle."""
-    for index in range(1, 5):
-        for number in (1, 2):
-            site.records.take_job_records(replace(site.array, number=number), 0, [index], ())
-        site.reading.end(b"")
-        site.records.take_ended_record_readings()
-
-    assert ["1 beta [(1, 1)]", "1 beta [(2, 2)]", "1 beta [(3, 1)]", "1 beta [(4, 2)]"] == site.reading.told
-
-
 def test_a_campaign_whose_records_are_unreadable_waits_for_no_other_campaign(site: GroupingSite) -> None:
-    """Readings of the owner's other campaign succeed all the time."""
+    """Readings of the owner's other campaign succeed all the time; the campaigns take turns."""
     other = replace(site.array, campaign=2)
-    while not (late := site.records.take_job_records(other, 0, [1], ())) and site.passed_s < 2 * LONGEST_WAIT_S:
-        site.reading.end(b"", status=2 * site.reading.told[-1].startswith("2"))
-        site.records.take_ended_record_readings()
+    records: dict[CampaignArray, dict[int, JobRecord | None]] = {other: {}}
+    while not records[other] and site.passed_s < 2 * LONGEST_WAIT_S:
+        ended = {other: {1: False}, site.array: {round(site.passed_s): False}}
+        records = site.records.take_job_records(ended, {1: 0, 2: 0})
+        site.reading.end(NO_RECORD, status=2 if site.reading.told[-1][0] == 2 else 0)
         site.passed_s += PAUSE_S
-        site.records.take_job_records(site.array, 0, [round(site.passed_s)], ())
 
-    assert ({1: None}, LONGEST_WAIT_S) == (late, site.passed_s)
+    assert ({1: None}, LONGEST_WAIT_S + PAUSE_S) == (records[other], site.passed_s)
+    assert {1, 2} == {campaign for campaign, _, _ in site.reading.told[-3:]}
 
 
 def test_a_cancelled_task_ends_its_job_and_the_others_are_resent(
@@ -176,7 +148,7 @@ def test_a_cancelled_task_ends_its_job_and_the_others_are_resent(
 ) -> None:
     assert 1 == TaskDeletionMarkRows(site.database).mark_task_cancelled(1, 3)
     site.look(monkeypatch, range(2, 3))
-    site.reading.end(FIRST_JOB)
+    site.reading.end(FIRST_RECORD)
 
     assert site.look(monkeypatch, range(2, 3)) == [
         *FIRST_ENDS[:2],

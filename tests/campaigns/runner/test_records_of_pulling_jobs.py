@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner import records_of_pulling_jobs
+from gridbridge.campaigns.runner.background_readings import OwnerPrograms
 from gridbridge.campaigns.runner.records_of_pulling_jobs import RecordsOfPullingJobs
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
@@ -13,8 +14,8 @@ from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCyclePlan, Pl
 from gridbridge.model.campaigns.grouped_tasks import PullingJob, TasksForRunningJob
 from gridbridge.shell.clock import Clock
 from tests.builders.campaigns import NOON, made_campaign, site_fixture
-from tests.campaigns.runner.fake_clusters import GridSite
-from tests.campaigns.runner.test_records_of_ended_jobs import FIRST_JOB, Reading
+from tests.campaigns.runner.fake_clusters import GridSite, StartedReadings
+from tests.campaigns.runner.test_records_of_ended_jobs import FIRST_RECORD, NO_RECORD
 
 OWNER = 1000
 
@@ -26,9 +27,9 @@ class PullingSite(GridSite):
         self.passed_s = 0.0
         self.clock = Clock(lambda: NOON.timestamp(), lambda: self.passed_s)
         super().__init__(folder, made_campaign("beta", tasks=12), clock=self.clock)
-        self.reading = Reading()
+        self.reading = StartedReadings()
         self.records = RecordsOfPullingJobs(
-            self.clock, TaskAttemptRows(self.database, self.campaigns), {}, self.reading
+            self.clock, TaskAttemptRows(self.database, self.campaigns), OwnerPrograms(), self.reading.start
         )
         group = TaskGroupSize(tasks=4, begin_s=300, wait_s=60)
         self.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=7, group=group),)))
@@ -56,7 +57,7 @@ def test_records_of_running_jobs_are_read_between_two_cycles(site: PullingSite) 
     before = site.look(1, 2)
     site.passed_s += 7
     unread = site.look(1, 2)
-    site.reading.end(FIRST_JOB + b', [2, 1, "begin 4.1 0 \\n"]')
+    site.reading.end(FIRST_RECORD[:-2] + b', [2, 1, "begin 4.1 0 \\n"]]}')
     found = site.look(1)
 
     job = PullingJob(
@@ -64,21 +65,22 @@ def test_records_of_running_jobs_are_read_between_two_cycles(site: PullingSite) 
         tasks=4, begun=3, ended=2, failed=1, last_end_s=3.9, age_s=7.0,
     )  # fmt: skip
     assert (before, unread, found) == ((), (), (job,))
-    assert site.reading.told == ["1 beta [(1, 1), (2, 1)]", "1 beta [(1, 1)]"]
+    assert site.reading.told == [(1, "beta", ((1, 1), (2, 1))), (1, "beta", ((1, 1),))]
 
 
 def test_of_many_jobs_each_is_read_in_its_turn(site: PullingSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records_of_pulling_jobs, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(records_of_pulling_jobs, "MOST_JOBS", 2)
     for _ in range(3):
         site.look(3, 1, 2)
-        site.reading.end(b"")
+        site.reading.end(NO_RECORD)
 
-    assert site.reading.told == ["1 beta [(1, 1), (2, 1)]", "1 beta [(3, 1), (1, 1)]", "1 beta [(2, 1), (3, 1)]"]
+    told = [((1, 1), (2, 1)), ((3, 1), (1, 1)), ((2, 1), (3, 1))]
+    assert site.reading.told == [(1, "beta", jobs) for jobs in told]
 
 
 def test_a_failed_reading_is_repeated(site: PullingSite, caplog: pytest.LogCaptureFixture) -> None:
     site.look(1)
-    site.reading.end(b"", status=2)
+    site.reading.end(NO_RECORD, 2)
 
     assert site.look(1) == ()
     assert "event=records_unread campaign=1 at=beta why='no route'" in caplog.text

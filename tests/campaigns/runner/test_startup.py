@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, PropertyMock
 
 import pytest
 
@@ -57,9 +57,37 @@ def test_each_finished_or_failed_call_resets_the_watchdog(calling: MagicMock) ->
     assert calling.beats_after == [2, 3, 4, 4]
 
 
-def test_a_single_cycle_releases_its_resources(calling: MagicMock) -> None:
-    campaign_program_start.run_one_cycle(calling, is_dry=False)
+@pytest.mark.parametrize(
+    ("working", "early", "is_dry", "cycles"),
+    [
+        ((False,), (), False, 1),
+        ((True,), (), True, 1),
+        ((True, True, False), (False, False), False, 1),
+        ((True, True, False), (False, True), False, 2),
+        ((True,) * 31 + (False,), (False,) * 30, False, 2),
+        ((True,) * 99, (True,) * 99, False, 67),
+    ],
+    ids=["no program", "dry run", "no use of it", "an ended program", "the usual pause", "a program that never ends"],
+)
+def test_a_run_from_cron_uses_what_the_programs_do_that_its_cycles_start(
+    calling: MagicMock, working: tuple[bool, ...], early: tuple[bool, ...], is_dry: bool, cycles: int
+) -> None:
+    """A look takes half a second, and a cycle 4.5 s."""
+    now_s = [0.0]
 
+    def pass_time(seconds: float) -> None:
+        now_s[0] += seconds
+
+    calling.is_stopped = False
+    calling.gather.side_effect = lambda: pass_time(4.5)
+    calling.wait_for_signal.side_effect = pass_time
+    calling.should_start_cycle_early.side_effect = early
+    type(calling).has_background_work = PropertyMock(side_effect=working)
+
+    clock = Clock(lambda: 0.0, lambda: now_s[0])
+    campaign_program_start.run_cycles_until_programs_end(calling, calling, clock, is_dry=is_dry)
+
+    assert cycles == calling.gather.call_count
     calling.release.assert_called_once_with()
 
 
