@@ -154,7 +154,9 @@ OUTPUTS = sa.Table(
     column_types.METADATA,
     *column_types.integer_key_columns("campaign", "task", "attempt"),
     *column_types.text_columns("cluster"),
+    *column_types.flag_columns("is_absent"),  # the cluster does not have the outputs
     sa.Index("campaign_outputs_cluster", "campaign", "cluster", "task"),
+    sa.Index("campaign_outputs_absent", "is_absent", "campaign", "cluster"),
 )
 
 

@@ -11,7 +11,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
+from typing import NamedTuple
 
 from gridbridge.campaigns.cli import task_output_reading_and_fetching as outputs
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
@@ -29,6 +30,11 @@ NO_FILE = "no such file"
 PARTS = ".gridbridge-parts"  # folder in `outputs_to` for files that are still being copied
 
 
+class UnbroughtOutputs(NamedTuple):
+    reasons: dict[int, str]  # of each task with an output that did not come
+    absent: Set[int]  # those tasks of which only outputs that are not at the cluster did not come
+
+
 def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
     """Bring the outputs that the command line names; return the exit status."""
     campaign, cluster, tasks = int(sys.argv[1]), *sys.argv[2:]
@@ -41,18 +47,18 @@ def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
                 return NOT_NOW
             numbers = [task for task, _ in parse_attempt_ranges(tasks)]
             try:
-                missing = bring_task_outputs(campaign, cluster, numbers, paths or FixedPaths())
+                unbrought = bring_task_outputs(campaign, cluster, numbers, paths or FixedPaths())
             finally:
                 os.unlink(lock)
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
-    print(json.dumps({"missing": missing}))  # noqa: T201
+    print(json.dumps({"missing": unbrought.reasons, "absent": sorted(unbrought.absent)}))  # noqa: T201
     return DONE
 
 
-def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths) -> dict[int, str]:
-    """Bring the outputs of tasks into the folder `outputs_to`; return for each task without an output the reason.
+def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths) -> UnbroughtOutputs:
+    """Bring the outputs of tasks into the folder `outputs_to`; return what did not come.
 
     Raises StateError if the folder is missing or can't be written, for example because its filesystem is not mounted,
     and CommandFailed if the cluster can't be reached.
@@ -71,7 +77,7 @@ def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], path
 
 def _bring_into_present_folder(
     source: TaskOutputFolderAtCluster, targets: dict[str, str], home: str, name: str
-) -> dict[int, str]:
+) -> UnbroughtOutputs:
     """Copy outputs into the present folder, or into the owner's home if others can write there; then move them."""
     facts = os.stat(".")
     is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
@@ -90,12 +96,18 @@ def _bring_into_present_folder(
             break
     rsync.remove_folder_tree(parts)
     _remove_empty_folder(os.path.dirname(parts))
-    return {
-        int(output.partition("/")[0]): f"{home}/{targets[output]}: {why}"
+    reasons = {
+        _task_of_output(output): f"{home}/{targets[output]}: {why}"
         if why != NO_FILE
         else _missing_output_message(source, output)
         for output, why in wrong.items()
     }
+    present = {_task_of_output(output) for output, why in wrong.items() if why != NO_FILE}
+    return UnbroughtOutputs(reasons, reasons.keys() - present)
+
+
+def _task_of_output(output: str) -> int:
+    return int(output.partition("/")[0])
 
 
 def _copy_outputs(

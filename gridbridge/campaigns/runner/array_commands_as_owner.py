@@ -264,9 +264,16 @@ def usage_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], tuple[i
     )
 
 
-def tasks_without_outputs(answer: CompletedProgram) -> dict[int, str] | None:
-    """Return the tasks whose outputs can't be brought, with the reasons; None if the carry must be repeated."""
-    return _parse_carry_answer(answer, "bring-outputs", _parse_tasks_without_files)
+def tasks_without_outputs(answer: CompletedProgram) -> tuple[dict[int, str], frozenset[int]] | None:
+    """Return the tasks whose outputs can't be brought, with the reasons, and those without outputs at the cluster.
+
+    None means that the carry must be repeated.
+    """
+    return _parse_carry_answer(
+        answer,
+        "bring-outputs",
+        lambda values: (_parse_tasks_without_files(values), frozenset(map(int, values["absent"]))),
+    )
 
 
 def _parse_tasks_without_files(values: dict[str, Any]) -> dict[int, str]:

@@ -80,17 +80,20 @@ class BackgroundOutputCarries:
         self, pair: CampaignCluster, attempts: tuple[TaskAndAttempt, ...], answer: CompletedProgram
     ) -> None:
         try:
-            missing = self._acts.tasks_without_outputs(answer)
+            tasks_without_outputs = self._acts.tasks_without_outputs(answer)
         except GridbridgeError as error:
             self._record_failure(pair, len(attempts), str(error))
             return
-        if missing is None:  # an earlier program still runs
+        if tasks_without_outputs is None:  # an earlier program still runs
             self._last_tasks.pop(pair, None)
             return
+        missing, absent = tasks_without_outputs
         brought = [(task, attempt) for task, attempt in attempts if task not in missing]
         with self._database.transaction():
             self._outputs.remove_brought_outputs(pair[0], brought)
             self._predecessors.release_dependent_tasks(pair[0], [task for task, _ in brought])
+            unbrought = [(task, attempt) for task, attempt in attempts if task in missing]
+            self._outputs.record_absent_outputs(pair[0], unbrought, absent)
         if missing:
             self._record_failure(pair, len(missing), next(iter(missing.values())))
         elif event := self._events.find_open_event(CODE, *pair):

@@ -47,7 +47,6 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 from gridbridge.model.campaigns.file_server_load import FileServerSituation
 from gridbridge.model.campaigns.grouped_tasks import JobRecord, PullingJob
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -174,7 +173,7 @@ class CampaignSituationGatherer:
             loss_rates=self._checkpoint_statistics.loss_rates(),
             checkpoint_times=self._checkpoint_statistics.checkpoint_times(numbers),
             carry_costs=self._carries.carry_costs(self._pairs_with_input_carries(campaigns)),
-            unbrought=self._campaigns_that_wait_for_outputs(events),
+            unbrought=self._outputs.campaigns_with_outputs_to_bring(self._policy.clusters.keys()),
             idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
         )
         return self._add_task_ends_to_situation(situation, released, of_tasks, marks)
@@ -185,13 +184,6 @@ class CampaignSituationGatherer:
         for campaign in campaigns:
             if campaign.jdl.inputs:
                 yield from ((campaign, name) for name in campaign.jdl.clusters if name in remote)
-
-    def _campaigns_that_wait_for_outputs(self, events: Iterable[CampaignEvent]) -> frozenset[int]:
-        """Return the campaigns whose outputs are being brought home, unless an open event tells of a failure."""
-        failed = {(event.campaign, event.cluster) for event in events if event.code is CampaignEventCode.OUTPUT_ERROR}
-        return frozenset(
-            campaign for campaign, _ in self._outputs.campaigns_and_clusters_with_outputs().keys() - failed
-        )
 
     def _add_task_ends_to_situation(
         self,

@@ -1,12 +1,12 @@
 """Tables of tasks that are published, deleted, preempted for local jobs, or missing in job lists."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from itertools import groupby, zip_longest
 from typing import Any
 
-from sqlalchemy import Column, Table, and_, bindparam, delete, func, insert, not_, select, true, update
+from sqlalchemy import Column, Select, Table, and_, bindparam, delete, func, insert, not_, select, true, update
 
 from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS, TASK_USAGE
 from gridbridge.campaigns.store.checkpoint_statistics_rows import TIMES
@@ -170,19 +170,29 @@ class UnbroughtOutputRows:
 
     def add_outputs_of_attempts(self, attempts: Iterable[TaskAttempt]) -> None:
         rows = [{f"of_{name}": getattr(attempt, name) for name in _OF_TASK} for attempt in attempts]
-        of_attempt = insert(OUTPUTS).from_select([column.name for column in OUTPUTS.c], _OUTPUT_OF_ATTEMPT)
+        of_attempt = insert(OUTPUTS).from_select([*_OUTPUT_OF_ATTEMPT.selected_columns.keys()], _OUTPUT_OF_ATTEMPT)
         self._database.execute_for_each_row(of_attempt, rows)
 
     def campaigns_and_clusters_with_outputs(self) -> dict[CampaignCluster, int]:
         """Return {(campaign, cluster): uid of the campaign's owner}, by the first row of each pair."""
-        pairs, campaign = list[CampaignCluster](), 0
-        while campaign := self._database.rows(_NEXT_CAMPAIGN, after=campaign)[0]["next"]:
-            cluster = ""
-            while cluster := self._database.rows(_NEXT_CLUSTER, campaign=campaign, after=cluster)[0]["next"]:
-                pairs.append((campaign, cluster))
+        pairs = [*self._pairs_with_outputs(_NEXT_CAMPAIGN, _NEXT_CLUSTER)]
         rows = self._database.rows(_UIDS, numbers=list({number for number, _ in pairs}))
         uids = {row["number"]: row["uid"] for row in rows}
         return {pair: uids[pair[0]] for pair in pairs if pair[0] in uids}
+
+    def campaigns_with_outputs_to_bring(self, clusters: Container[str]) -> frozenset[int]:
+        """Return the campaigns with outputs at these clusters, except outputs that a cluster does not have."""
+        present = self._pairs_with_outputs(
+            _NEXT_CAMPAIGN.where(~OUTPUTS.c.is_absent), _NEXT_CLUSTER.where(~OUTPUTS.c.is_absent)
+        )
+        return frozenset(campaign for campaign, cluster in present if cluster in clusters)
+
+    def _pairs_with_outputs(self, next_campaign: Select[Any], next_cluster: Select[Any]) -> Iterator[CampaignCluster]:
+        campaign = 0
+        while campaign := self._database.rows(next_campaign, after=campaign)[0]["next"]:
+            cluster = ""
+            while cluster := self._database.rows(next_cluster, campaign=campaign, after=cluster)[0]["next"]:
+                yield campaign, cluster
 
     def unbrought_outputs(self, campaign: int, cluster: str, after: int = -1) -> tuple[tuple[int, int], ...]:
         """Return the first (task, attempt) pairs above a task number whose outputs are at a cluster."""
@@ -194,9 +204,21 @@ class UnbroughtOutputRows:
         return tuple((row["task"], row["attempt"]) for row in rows)
 
     def remove_brought_outputs(self, campaign: int, brought: Iterable[tuple[int, int]]) -> None:
-        of = (OUTPUTS.c[name] == bindparam(f"of_{name}") for name in _OF_TASK)
-        rows = [{"of_campaign": campaign, "of_task": task, "of_attempt": attempt} for task, attempt in brought]
-        self._database.execute_for_each_row(delete(OUTPUTS).where(*of), rows)
+        self._database.execute_for_each_row(delete(OUTPUTS).where(*_OF_OUTPUT), _rows_of_tasks(campaign, brought))
+
+    def record_absent_outputs(self, campaign: int, attempts: Iterable[tuple[int, int]], absent: Container[int]) -> None:
+        """Record for (task, attempt) pairs whether the cluster has no outputs of the task."""
+        rows = [row | {"absent": row["of_task"] in absent} for row in _rows_of_tasks(campaign, attempts)]
+        self._database.execute_for_each_row(
+            update(OUTPUTS).where(*_OF_OUTPUT).values(is_absent=bindparam("absent")), rows
+        )
+
+
+_OF_OUTPUT = tuple(OUTPUTS.c[name] == bindparam(f"of_{name}") for name in _OF_TASK)
+
+
+def _rows_of_tasks(campaign: int, attempts: Iterable[tuple[int, int]]) -> list[dict[str, int]]:
+    return [{"of_campaign": campaign, "of_task": task, "of_attempt": attempt} for task, attempt in attempts]
 
 
 TABLES_OF_CAMPAIGN = (

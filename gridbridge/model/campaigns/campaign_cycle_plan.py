@@ -277,7 +277,7 @@ class CampaignCycleSituation:
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
     carry_costs: tuple[InputCarryCost, ...] = ()  # clusters to which input files are carried
-    unbrought: frozenset[int] = frozenset()  # campaigns whose outputs are being brought home
+    unbrought: frozenset[int] = frozenset()  # campaigns whose outputs are still to be brought home
     servers: FileServerSituation = field(default_factory=FileServerSituation)
     predecessors: Mapping[int, PredecessorProgress] = field(default_factory=dict)  # by number of the predecessor
     # number of unsent tasks that wait for tasks of predecessors, by campaign; not counted in `waiting`

@@ -210,8 +210,10 @@ def _campaign_arrays() -> None:
         "campaign_outputs",
         *columns.integer_key_columns("campaign", "task", "attempt"),
         *columns.text_columns("cluster"),
+        *columns.flag_columns("is_absent"),
     )
     op.create_index("campaign_outputs_cluster", "campaign_outputs", ["campaign", "cluster", "task"])
+    op.create_index("campaign_outputs_absent", "campaign_outputs", ["is_absent", "campaign", "cluster"])
 
 
 def _campaign_marks() -> None:

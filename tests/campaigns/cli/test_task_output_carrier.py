@@ -41,7 +41,9 @@ class Results:
             (self.there / name).write_text(name)
 
     def bring(self, *tasks: int) -> dict[int, str]:
-        return task_output_carrier.bring_task_outputs(7, "beta", tasks or (0, 1), self.paths)
+        unbrought = task_output_carrier.bring_task_outputs(7, "beta", tasks or (0, 1), self.paths)
+        self.absent = unbrought.absent
+        return unbrought.reasons
 
     def files(self) -> set[str]:
         return {str(path.relative_to(self.home)) for path in self.home.rglob("*") if not path.is_dir()}
@@ -84,13 +86,13 @@ def test_an_output_that_is_gone_is_told_and_the_others_come(results: Results) ->
     results.write("1/2.txt")
 
     assert {0: f"{results.there}/0/1.txt: no such file at the cluster"} == results.bring()
-    assert {"2.txt"} == results.files()
+    assert ({"2.txt"}, {0}) == (results.files(), results.absent)
 
 
 def test_what_lies_in_the_way_of_an_output_hinders_no_other_output(results: Results) -> None:
     """No link in the folder is followed."""
     results.submit("out/{1}.txt", "{2}")
-    results.write("0/out/1.txt", "0/a", "1/out/2.txt", "1/b")
+    results.write("0/out/1.txt", "0/a", "1/b")
     (results.home / "b").mkdir()
     (results.folder / "elsewhere").mkdir()
     (results.home / "out").symlink_to(results.folder / "elsewhere")
@@ -99,7 +101,7 @@ def test_what_lies_in_the_way_of_an_output_hinders_no_other_output(results: Resu
 
     assert f"{results.home}/out/1.txt: ./out/1.txt: out is a link, or not a folder of yours" == missing[0]
     assert f"{results.home}/b: Is a directory" == missing[1]
-    assert {"a"} == results.files()
+    assert ({"a"}, set()) == (results.files(), results.absent)
     assert [] == os.listdir(results.folder / "elsewhere")
 
 
@@ -146,7 +148,11 @@ def test_the_program_prints_the_missing_outputs(
         status = task_output_carrier.run_task_output_carrier(results.paths)
 
     printed = capfd.readouterr().out
-    assert (NOT_NOW, "") == (status, printed) if is_busy else (0, {"missing": {}}) == (status, json.loads(printed))
+    assert (
+        (NOT_NOW, "") == (status, printed)
+        if is_busy
+        else (0, {"missing": {}, "absent": []}) == (status, json.loads(printed))
+    )
 
 
 def test_an_unwritable_folder_is_one_line_on_standard_error(

@@ -73,7 +73,7 @@ class Grid:
             raise trouble
 
 
-CARRIED = b'{"missing": {}, "copied_bytes": 4000000, "took_s": 2, "next_task_bytes": 1000000}\n'
+CARRIED = b'{"missing": {}, "copied_bytes": 4000000, "took_s": 2, "next_task_bytes": 1000000, "absent": []}\n'
 
 
 class StartedProgram:

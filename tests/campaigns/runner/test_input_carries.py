@@ -210,15 +210,6 @@ def test_an_owners_answer_with_wrong_amounts_is_an_error(amount: bytes) -> None:
         array_commands_as_owner.timed_input_carry(answer)
 
 
-def test_a_cycle_begins_once_when_a_carry_has_ended(site: CarryingSite) -> None:
-    site.plan()
-    assert not site.runner.inputs.collect_ended_carries()
-
-    site.grid.end_carry()
-
-    assert [True, False] == [site.runner.inputs.collect_ended_carries() for _ in range(2)]
-
-
 def test_inputs_of_an_ended_campaign_are_removed_where_they_were_carried(site: CarryingSite) -> None:
     """A removal that failed or found another process of the owner is repeated after a pause."""
     site.plan()

@@ -80,6 +80,7 @@ def test_a_run_from_cron_uses_what_the_programs_do_that_its_cycles_start(
 
     calling.is_stopped = False
     calling.gather.side_effect = lambda: pass_time(4.5)
+    calling.apply.side_effect = None
     calling.wait_for_signal.side_effect = pass_time
     calling.should_start_cycle_early.side_effect = early
     type(calling).has_background_work = PropertyMock(side_effect=working)
