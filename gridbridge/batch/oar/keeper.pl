@@ -34,10 +34,15 @@ sub leave_array { # removes the array's files after the last task
     system '/bin/rm', '-rf', $0, "$0.begun" if !-e $0 || $tasks == grep { /ended/ } readdir $folder;
 }
 
+sub contents {
+    local $/;
+    open(my $file, '<', $_[0]) || return '';
+    return <$file> // '';
+}
+
 sub hostname {
-    open(my $file, '<', '/proc/sys/kernel/hostname') || give_up();
-    chomp(my $name = <$file>);
-    return $name;
+    chomp(my $name = contents('/proc/sys/kernel/hostname'));
+    return $name || give_up();
 }
 
 sub make_private { # makes a folder on the node's disk that other users can't read
@@ -110,13 +115,27 @@ sub note_usage { # records the usage for the program that reports the job's end 
     print {$file} "$user $system\n";
 }
 
-sub note_memory { # writes largest resident set and written kB to the file that task.sh has linked for keeper.pl
+sub write_usage { # writes largest resident set and written kB to the file that task.sh has linked for keeper.pl
+    open(my $file, '>', "$private/usage") || return;
+    print {$file} "$_[0] ", int $_[1], "\n";
+}
+
+sub note_memory {
     my $number = {x86_64 => 98, aarch64 => 165}->{(split /-/, $Config{archname})[0]}; # of getrusage(2), not in Perl
     my $usage = "\0" x 256;
     return if !$number || !-l "$private/usage" || syscall($number, -1, $usage); # -1: RUSAGE_CHILDREN
     my ($rss_kb, $blocks) = (unpack 'l!16', $usage)[4, 12];
-    open(my $file, '>', "$private/usage") || return;
-    print {$file} "$rss_kb ", int $blocks / 2, "\n";
+    write_usage($rss_kb, $blocks / 2);
+}
+
+sub note_memory_so_far { # what the job's living processes, and what they waited for, have used; see proc(5)
+    my ($most_kb, $written) = (0, 0);
+    for my $pid (grep { getpgrp $_ == $job } map { m{(\d+)$} } glob '/proc/[0-9]*') {
+        my ($rss_kb) = contents("/proc/$pid/status") =~ /^VmHWM:\s*(\d+)/m or next;
+        $most_kb = $rss_kb if $rss_kb > $most_kb;
+        $written += $1 if contents("/proc/$pid/io") =~ /^write_bytes: (\d+)/m;
+    }
+    write_usage($most_kb, $written / 1024) if $most_kb && -l "$private/usage";
 }
 
 sub watch_over { # starts a process that cleans up if OAR kills the keeper
@@ -137,7 +156,11 @@ sub watch_over { # starts a process that cleans up if OAR kills the keeper
 
 sub wait_for_job { # in short waits, because a signal just before a wait is handled only after the wait
     local $SIG{CHLD} = sub { };
-    select undef, undef, undef, 1 until waitpid($job, 1) == $job; # 1: WNOHANG, without loading POSIX
+    my $due = $^T + ($ENV{OAR_JOB_WALLTIME_SECONDS} // 1e9) - 15; # soon OAR kills the job with its keeper
+    until (waitpid($job, 1) == $job) { # 1: WNOHANG, without loading POSIX
+        note_memory_so_far() if $tasks && time >= $due;
+        select undef, undef, undef, 1;
+    }
     return $?;
 }
 

@@ -226,20 +226,36 @@ def test_the_last_task_of_an_array_removes_the_arrays_files(
     assert (ended, before, array.left()) == (status, between, [])
 
 
+LINK = 'case ${{gb_usage:-}} in ?*) ln -s "{}" "$gb_usage" ;; esac\n'  # as task.sh links its file
+FILL = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); head -c 400000 /dev/zero >file; sync file\n"
+
+
+def is_usage_of_filled_memory(used: Path) -> bool:
+    words = used.read_text().split() if used.exists() else []
+    return len(words) == 2 and 29_000 < int(words[0]) < 200_000 and 390 <= int(words[1]) < 10_000
+
+
 @pytest.mark.parametrize("tasks", [0, 2], ids=["a transferred job", "a task"])
 def test_memory_and_written_bytes_of_a_task_are_measured(node: Node, tasks: int) -> None:
-    """task.sh links the file in which the owner's program finds them."""
     used = node.file.with_name("used")
-    link = f'case ${{gb_usage:-}} in ?*) ln -s "{used}" "$gb_usage" ;; esac\n'
-    fill = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); head -c 400000 /dev/zero >file; sync file\n"
     node.file = node.file.with_name("array.12") if tasks else node.file
-    node.write(link + fill, tasks=tasks)
+    node.write(LINK.format(used) + FILL, tasks=tasks)
     assert node.launch(OAR_ARRAY_ID="12", OAR_ARRAY_INDEX="1").wait(20) == 0
 
-    rss_kb, written_kb = map(int, used.read_text().split()) if tasks else (30_000, 400)
-    assert 29_000 < rss_kb < 200_000
-    assert 390 <= written_kb < 10_000
     assert used.exists() is bool(tasks)
+    assert not tasks or is_usage_of_filled_memory(used)
+
+
+def test_a_task_that_oar_kills_at_its_walltime_has_been_measured_before(node: Node) -> None:
+    used = node.file.with_name("used")
+    node.file = node.file.with_name("array.12")
+    node.write(f"{LINK.format(used)}{FILL}{TICKING}", tasks=2)
+    keeper = node.launch(OAR_ARRAY_ID="12", OAR_ARRAY_INDEX="1", OAR_JOB_WALLTIME_SECONDS="14")
+    until(lambda: is_usage_of_filled_memory(used), "the usage", 20)
+    keeper.kill()
+    until(lambda: not [*node.scratch.iterdir()], "the task's private folder to be removed", 20)
+
+    assert is_usage_of_filled_memory(used)
 
 
 def test_a_killed_task_is_marked_as_ended(node: Node) -> None:
