@@ -84,7 +84,14 @@ MOVERS = (
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
-ARRAYS = ("as_user_array", "campaign_", "earlier_attempts", "send_arrays", "as_user_refusals_and_user_switch")
+ARRAYS = (
+    "as_user_array",
+    "campaign_",
+    "earlier_attempts",
+    "send_arrays",
+    "tasks_of_",
+    "as_user_refusals_and_user_switch",
+)
 CARRIERS = (
     *("privileged/carry_task_files", "rebalance/replicas/task_input_carrier", "rebalance/replicas/carried_input_files"),
     *("campaigns/cli/task_output", "campaigns/cli/task_record_reader"),
@@ -770,7 +777,7 @@ KILLED = {
     "runner-groups": Scenario(grouped, SAVING, grouped_once, RUNNERS),
     "as-user-groups": Scenario(grouped, SAVING, grouped_once, OWNERS),
     "runner-pull": Scenario(pulling, SAVING, grouped_once, RUNNERS),
-    "as-user-pull": Scenario(pulling, SAVING, grouped_once, (*OWNERS, "privileged/tasks_of_running_jobs")),
+    "as-user-pull": Scenario(pulling, SAVING, grouped_once, OWNERS),
     "group-reader": Scenario(grouped, SAVING, grouped_once, CARRIERS),
     "carriers": Scenario(with_files, FILES, carried_once, CARRIERS),
     "runner-cancel": Scenario(cancelled, CANCELLED, is_gone, RUNNERS),
