@@ -96,7 +96,7 @@ VERBS: dict[str, tuple[Any, ...]] = {
     "pin": (embedded_job_control.pin_embedded_job_to_queue, "queue"),
     "stay": (embedded_job_control.keep_embedded_job_home, "reason"),
 }
-HELP = {"places": "array indices; empty: all tasks"}
+HELP = {"places": "the tasks' array indices; empty: all tasks"}
 
 
 def _submit_embedded_job_from_arguments(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ class EmbeddedJobFirstProcess:
         message = self._await_first_process_readiness()
         if message != READY:
             self.end_process_without_job()
-            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the first process was killed")
+            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the job's first process was killed")
         self.birth = embedded_job_processes.unique_process_id(self.pid)
 
     def _await_first_process_readiness(self) -> bytes:
@@ -55,7 +55,7 @@ class EmbeddedJobFirstProcess:
         if poll.poll(READY_LIMIT_S * 1000):
             return os.read(self._news, 4096)
         os.kill(self.pid, signal.SIGKILL)
-        return f"the first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
+        return f"the job's first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
 
     def end_process_without_job(self) -> None:
         os.close(self._line)
@@ -124,7 +124,7 @@ METHOD_S = 60.0  # time limit of a queue method; the method's own limits are sho
 SENSOR_S = 10.0
 PARALLEL = "slots"  # parallel environment of jobs with several slots
 AS_IT_IS = ("utf-8", "surrogateescape")
-NO_REASON = "the starter gave no reason"
+NO_REASON = "the job's starter process gave no reason"
 
 
 def embedded_job_private_folder(folder: str, job: int) -> str:

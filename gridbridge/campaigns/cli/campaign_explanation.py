@@ -63,7 +63,7 @@ SENTENCES = {
         "the first task's input files are being carried to the cluster; more tasks are sent after this carry"
     ),
     TaskSentOrUnsentCause.INPUTS_ELSEWHERE: (
-        "a task's input files are carried to the cluster in {carry_s:.0f} s, and other clusters start the tasks sooner"
+        "carrying a task's input files to the cluster takes {carry_s:.0f} s, and other clusters start the tasks sooner"
     ),
     TaskSentOrUnsentCause.WAITING_THERE: (
         "{were_free}, but {others_wait} ({waiting} of this campaign); when these tasks start, this campaign is next"

@@ -23,7 +23,7 @@ USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 @click.option("-i", "--infos", "is_infos", is_flag=True, help="Show kind and free slots of each cluster.")
 @click.option("-I", "--more-infos", "--more_infos", "is_more", is_flag=True, help="Show all values and open events.")
 @click.option("-u", "--usage", "is_usage", is_flag=True, help="Show the used slots of each cluster.")
-@click.option("-b", "--bars", "is_bars", is_flag=True, help="Show the used slots as bars.")
+@click.option("-b", "--bars", "is_bars", is_flag=True, help="Show the used slots of each cluster as bars.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 @FOLDER
 @VERSION
@@ -67,7 +67,7 @@ def _describe_cluster(cluster: PublishedClusterSlots, events: tuple[CampaignEven
     is_down, numbers = campaign_client.cluster_outage_and_blacklisted_campaigns(events, cluster.name)
     words = [cluster.kind, f"free:{_format_published_value(cluster.free)}/{_format_published_value(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
-    words += ["not queried: no campaign uses the cluster"] if cluster.slots is None and not is_down else []
+    words += ["not queried, because no campaign uses the cluster"] if cluster.slots is None and not is_down else []
     words += ["drained"] if is_drained else []
     words += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
     return f" ({', '.join(words)})"

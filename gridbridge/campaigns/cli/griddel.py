@@ -29,7 +29,7 @@ NOT_DONE = {
     CampaignOwnerRequestReply.TERMINATED: "the campaign has ended",
     CampaignOwnerRequestReply.CANCELLED: "the campaign is cancelled",
     CampaignOwnerRequestReply.NEEDED: "a campaign that has not ended waits for this campaign",
-    CampaignOwnerRequestReply.COPIES_LEFT: "copies of the campaign's input files are being removed; purge it later",
+    CampaignOwnerRequestReply.COPIES_LEFT: "the campaign's input copies are being removed; purge the campaign later",
     CampaignOwnerRequestReply.NOT_ENDED: "the campaign has not ended; cancel the campaign, and wait for its end",
     CampaignOwnerRequestReply.NO_TASK: "the campaign has no such task",
     CampaignOwnerRequestReply.TASK_ENDED: "the task has ended",

@@ -39,9 +39,13 @@ NOT_DONE = {
 @click.option("-c", "--campaign", metavar="ID", type=int, help="Show events of this campaign; the same as argument ID.")
 @click.option("-g", "--global", "is_global", is_flag=True, help="Show events of clusters.")
 @click.option("-e", "--event", "number", metavar="ID", type=int, help="Show only this event.")
-@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close the events; fix their causes before.")
+@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close the events. Fix their causes first.")
 @click.option(
-    "-r", "--resubmit", "is_again", is_flag=True, help="Close the events and run their tasks again; SINK stays open."
+    "-r",
+    "--resubmit",
+    "is_again",
+    is_flag=True,
+    help="Close the events and run their tasks again. An event SINK stays open.",
 )
 @click.option("-a", "--all", "is_all", is_flag=True, help="Show closed events too.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")

@@ -218,8 +218,12 @@ OF_ONE = "-f, -e, -J, --failed"
 @click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="Show a summary of these campaigns.")
 @click.option("-j", "--job", metavar="JOB", help="Show the task with this CIGRI_JOB_ID, such as 12.0.")
 @click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: show the task's job at the cluster.")
-@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: print the task's output; only for its owner.")
-@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: print the task's errors; only for its owner.")
+@click.option(
+    "-O", "--stdout", "is_output", is_flag=True, help="With -j: print the task's standard output; only for its owner."
+)
+@click.option(
+    "-E", "--stderr", "is_error", is_flag=True, help="With -j: print the task's standard error; only for its owner."
+)
 @click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Show the campaign's JDL to the owner.")
 @click.option("--failed", "is_failed", is_flag=True, help="Show the failed tasks and why they failed.")
 @click.option("--watch", "is_watch", is_flag=True, help="Show the progress until the campaigns have ended.")

@@ -226,7 +226,7 @@ class CampaignSourceOptions:
     def _refuse_options_beside_jdl(self) -> None:
         if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
             raise click.UsageError(
-                "--clusters, -l, -N, --type, --input, --after and --idempotent exclude a JDL; expected keys of it"
+                "--clusters, -l, -N, --type, --input, --after and --idempotent exclude a JDL; expected keys in the JDL"
             )
 
 
@@ -240,7 +240,8 @@ def _check_options_after_script(file: str, words: tuple[str, ...]) -> None:
     for word in ("--wait", "--clusters", "--type"):
         if word in words:
             output_and_errors.print_error(
-                f"gridsub: {word} after the script is an argument of the script; expected gridsub's options before it"
+                f"gridsub: {word} after the script is an argument of the script; "
+                "expected gridsub's options before the script"
             )
 
 

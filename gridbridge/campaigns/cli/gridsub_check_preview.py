@@ -40,7 +40,7 @@ from gridbridge.state import drains, published_file_formats, published_json
 
 BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
 NEVER = datetime.max.replace(tzinfo=UTC)  # submission time of a previewed campaign, later than any other
-NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
+NOWHERE = "for ever: no cluster of the campaign has the resources that its tasks request"
 SPREAD = (
     "{}: the parallel environments are not known yet, so a task's slots may lie on other hosts"
     " than requested; key pe chooses an environment"

@@ -48,7 +48,7 @@ BY_SSH = f"or name the transfer host in {CONFIG} ([site] transfer_host)"
 WHERE = f"submit campaigns on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
 MADE_BY = "an administrator creates the folder by `gridbridge setup host --apply`, or mounts it"
 NOT_CHANGED = "no gridbridge-runner takes requests now; nothing is changed"
-NOT_TOLD = "no gridbridge-runner takes requests now; nobody has answered"
+NOT_TOLD = "no gridbridge-runner takes requests now; the request has no answer"
 UNANSWERED = (
     "gridbridge-runner took the request and has not answered: the request may be carried out, now or later;"
     " look at gridstat before you repeat the command"

@@ -118,7 +118,7 @@ def _require_own_target(target: str, number: int, files: dict[str, int], folders
     others = [folders.get(target, number), *(files.get(path, number) for path in above)]
     other = files.get(target, next((task for task in others if task != number), None))
     if other is not None:
-        raise ValueError(f"{target}: task {other} has this output too; expected a name for each task")
+        raise ValueError(f"{target}: task {other} has this output too; expected a different name for each task")
     files[target] = number
     folders.update(dict.fromkeys(above, number))
 

@@ -263,10 +263,10 @@ def _missing_resource_value_finding(
     own = [where for where, _ in parse_qconf_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue
     item = f"queue {request.queue}: resource {row.name}"
-    actual = f"no value: a job that requests {row.name} is never sent to {request.remote}"
+    actual = f"the queue has no value: a job that requests {row.name} is never sent to {request.remote}"
     if value:
         right = f"{row.name}={value}"
         edit = SetupEdit.queue_attribute_edit(SetupEditVerb.MERGE, request.home, name, "complex_values", right)
         return CheckFinding.warning_finding(item, actual, right, edit)
     hint = f"qconf -mattr queue complex_values {row.name}=... {name}"
-    return CheckFinding.warning_finding(item, actual, "the values that jobs may request", hint=hint)
+    return CheckFinding.warning_finding(item, actual, "a value that jobs may request", hint=hint)

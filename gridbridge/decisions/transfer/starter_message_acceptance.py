@@ -31,7 +31,7 @@ INTENT_REASONS = {  # {desired state of the local job: text for people}
     DesiredLocalJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
-    "the h_rt has passed at home but ends nothing, as the remote limit decides; home accounting will say failed 37"
+    "the h_rt has passed at home, but only the remote limit ends the job; home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
 KEPT_KEYS = (  # fields of a transfer that a starter's later message leaves unchanged

@@ -32,7 +32,7 @@ from gridbridge.model.transfer_name import parse_transfer_name
 NEW_STARTER_MESSAGE_TIME = timedelta(seconds=10)  # time for a new starter to send its first message
 DELETION_OVERDUE = timedelta(seconds=30)  # longest wait for a job's terminate method
 UNSTARTED_JOB_LOOKUP_TIME = timedelta(seconds=30)  # longest wait for the accounting record of a job that never started
-NUMBER_REUSED = "another job at home now has the job number"
+NUMBER_REUSED = "another job at home now has the local job's number"
 
 
 def update_and_plan_transfers(
@@ -128,7 +128,7 @@ def decide_transfer_actions(
     no_job = f"{why}, and no remote job exists at {transfer.remote}"
     blocked = f"{transfer.remote} put job {transfer.remote_id} into error state"
     acts: tuple[tuple[object, TransferActKind | None, str], ...] = (  # the first line whose condition holds decides
-        (transfer.pinned and is_adopted, TransferActKind.UNPIN, "a new starter has the transfer"),
+        (transfer.pinned and is_adopted, TransferActKind.UNPIN, "a new starter has taken over the transfer"),
         (has_no_reader and may_restart, None, ""),
         (has_no_reader and is_put_back, TransferActKind.ADOPT_LOCAL, "the job's end waits for a new starter"),
         (has_no_reader and is_gone, TransferActKind.CLOSE, "the local job is gone"),
@@ -142,7 +142,7 @@ def decide_transfer_actions(
         (is_to_end and (row or is_asleep or _may_home_still_run_task(transfer, situation, home_row)), None, ""),
         (is_to_end and is_put_back and not may_restart, TransferActKind.RELEASE_LOCAL, no_job),
         (is_to_end, TransferActKind.CLOSE, no_job),
-        (is_overdue, TransferActKind.DELETE_REMOTE, "deleted at home, and the starter took no action"),
+        (is_overdue, TransferActKind.DELETE_REMOTE, "deleted at home, and the starter did not delete the remote job"),
         (transfer.remote_state.is_error and transfer.missed_polls == 0, TransferActKind.GIVE_UP, blocked),
         (transfer.missed_polls >= policy.lost_polls, TransferActKind.LOOK_UP_END, f"job unlisted at {transfer.remote}"),
     )

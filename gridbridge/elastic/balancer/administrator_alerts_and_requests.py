@@ -51,7 +51,9 @@ def record_node_change_request(
             (node for node in memory.nodes.load_all_nodes() if elastic_nodes.is_same_host(node.name, host)), None
         )
         if node is None:
-            raise StateError(f"{host}: not a node of the balancer; expected one in `gridbridge balance status`")
+            raise StateError(
+                f"{host}: not a node of the balancer; expected a node that `gridbridge balance status` lists"
+            )
         if node.state in node_acts_from_balance_plan.LEAVING_STATES:
             raise StateError(f"{node.name}: the removal has begun and can't be stopped")
         memory.store_administrator_request(node.name, request)

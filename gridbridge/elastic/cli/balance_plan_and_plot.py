@@ -54,7 +54,10 @@ RULES = (
         help="Seconds between two changes of nodes.",
     ),
     click.option(
-        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, including StarCluster's mistakes."
+        "--faithful",
+        "is_faithful",
+        is_flag=True,
+        help="Count jobs and slots as StarCluster does, including its mistakes.",
     ),
 )
 
@@ -136,7 +139,9 @@ def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
 
 
 @click.command()
-@click.option("--stats", metavar="FILE", default=BALANCE_STATS, show_default=True, help="Draw the rows of this file.")
+@click.option(
+    "--stats", metavar="FILE", default=BALANCE_STATS, show_default=True, help="Draw the statistics in this file."
+)
 @click.option(
     "--output-dir",
     "folder",

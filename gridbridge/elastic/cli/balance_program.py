@@ -48,7 +48,7 @@ def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: st
     type=command_groups_and_options.FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
-    help="Average over jobs that ended in this many past minutes.",
+    help="Average over jobs that ended in the last so many minutes.",
 )
 @click.option(
     *("-K", *option_name_spellings("kill_master"), *option_name_spellings("kill_cluster"), "kills_master"),

@@ -31,7 +31,7 @@ ABOUT_A_MODEL = (
         metavar="FILE",
         default="",
         callback=command_groups_and_options.refuse_empty_option_value,
-        help="Save the cluster before and after the changes as FILE.original and FILE.squeezed.",
+        help="Save the cluster before the changes as FILE.original, and after the changes as FILE.squeezed.",
     ),
     click.option("--no-headers", "is_bare", is_flag=True, help="Print only names."),
 )

@@ -173,7 +173,7 @@ def _domain_shared_by_names(names: list[str]) -> str:
 class GanetiInstanceMoveKind(Enum):
     FAILOVER = "to its second copy"
     TO_ANY = "to any node"
-    REPLACE_PRIMARY = "a new primary, the secondary stays"
+    REPLACE_PRIMARY = "a new primary node; the secondary node stays"
     REPLACE_SECONDARY = "a new secondary"
     REPLACE_AND_FAILOVER = "a new secondary, which becomes the primary"
     FAILOVER_AND_REPLACE = "the secondary becomes the primary, with a new secondary"

@@ -117,7 +117,7 @@ class StorageAreaSection:
         0.5, "the relative change of the limit of tasks, divided by the relative deviation of the load", "", 0.01, 0.9
     )
     load_integral_s: float = setting(
-        60.0, "the time in which a lasting deviation changes the limit of tasks by as much again", "s", 30, 86400
+        60.0, "the time in which a lasting deviation doubles the change of the limit of tasks", "s", 30, 86400
     )
     load_step: int = setting(10, "the largest change of the limit of tasks in a cycle", "tasks", 1, 100_000)
     load_keep_s: float = setting(

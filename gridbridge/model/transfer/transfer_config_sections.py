@@ -46,8 +46,12 @@ class TransferQueueSection:
     """A [queue.NAME] section: a transfer queue at home, whose jobs run at a remote cluster."""
 
     cluster: str = field(metadata=config_key_metadata("the remote cluster that runs a queue's jobs", form=CLUSTER_NAME))
-    pending_limit: int = field(metadata=config_key_metadata("waiting jobs that close the queue", "jobs", 0, MAX_SLOTS))
-    slots: int = field(metadata=config_key_metadata("slots that gridbridge setup gives a queue", "slots", 1, MAX_SLOTS))
+    pending_limit: int = field(
+        metadata=config_key_metadata("how many waiting remote jobs close the queue", "jobs", 0, MAX_SLOTS)
+    )
+    slots: int = field(
+        metadata=config_key_metadata("the slots that gridbridge setup gives the queue", "slots", 1, MAX_SLOTS)
+    )
     asks: QueueDefaultRequests = setting(QueueDefaultRequests(), "the default requests of the queue's jobs", form=ASKED)
     oar_queue: str = setting("", "for OAR: the queue of jobs that request no queue", form=OAR_QUEUE)
     oar_type: str = setting("", "for OAR: types of the queue's jobs, as for oarsub -t", form=OAR_TYPES)
@@ -56,9 +60,11 @@ class TransferQueueSection:
     staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
     stage_in: str = setting("", "by ssh: the default list of files copied to the cluster", form=STAGE_IN_FORMAT)
     stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGE_OUT_FORMAT)
-    recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: never", "s", 0, YEAR_S)
+    recall_wait_s: float = setting(
+        600.0, "how long a task waits remotely before it comes home; 0: for ever", "s", 0, YEAR_S
+    )
     recall_limit: int = setting(2, "how often a task may be brought home", "recalls", 1, 100)
-    recall_unreachable_s: float = setting(300.0, "silence of a cluster after which tasks come home", "s", 10, YEAR_S)
+    recall_unreachable_s: float = setting(300.0, "how long a cluster is silent before tasks come home", "s", 10, YEAR_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +75,7 @@ class PollerSection:
     query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
     spool_interval_s: float = setting(0.5, "the time between two readings of the spool folder", "s", 0.1, 60)
     stale_s: float = setting(30.0, "the age of load values above which a transfer queue closes", "s", 5, 86400)
-    lost_polls: int = setting(2, "answers in a row that lack a job before its end is looked up", "answers", 1, 100)
+    lost_polls: int = setting(2, "how many answers in a row lack a job before its end is looked up", "answers", 1, 100)
     ended_lookup_s: float = setting(600.0, "how long the accounting is searched for a missing job's end", "s", 1, 86400)
     vocabulary_s: float = setting(60.0, "the pause between readings of a cluster's resource names", "s", 5, 86400)
     spool_files_per_uid: int = setting(2000, "the most messages of a user in the spool folder", "files", 1, 1_000_000)

@@ -38,8 +38,8 @@ def data() -> None:
 @click.argument("name")
 @click.argument("source", metavar="PATH")
 @click.option("--replicas", metavar="N", type=int, default=1, show_default=True, help="Number of replicas.")
-@click.option("--stay", "is_fixed", is_flag=True, help="Let no round move the replicas to even out disk usage.")
-@click.option("--later", "is_later", is_flag=True, help="Let the service make the copies later.")
+@click.option("--stay", "is_fixed", is_flag=True, help="Keep rounds from moving the replicas to even out disk usage.")
+@click.option("--later", "is_later", is_flag=True, help="Leave the copies to the service, which makes them later.")
 @RECORDS
 @CONFIG_FILE
 @FIXED_PATHS
@@ -139,8 +139,8 @@ def replicate(paths: FixedPaths, name: str, to: str, records: str, path: str) ->
 
 @data.command()
 @click.argument("name")
-@click.option("--storage", default="", help="Drop only the replica in this storage area.")
-@click.option("--lost", "is_lost", is_flag=True, help="Forget replicas that can't be removed.")
+@click.option("--storage", default="", help="Remove only the replica in this storage area.")
+@click.option("--lost", "is_lost", is_flag=True, help="Drop the dataset even if replicas can't be removed.")
 @RECORDS
 @CONFIG_FILE
 def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int:

@@ -47,7 +47,7 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
     """
     if to is None:
         clusters = " or ".join(clusters_with_transfer_queues(path))
-        right = f"expected --to with {clusters}" if clusters else "no transfer queue leads to a cluster"
+        right = f"expected --to with {clusters}" if clusters else "no transfer queue of this site leads to a cluster"
         raise click.UsageError(f"no --to; {right}")
     explanation = explain_submission(words, to, path)
     if is_json:

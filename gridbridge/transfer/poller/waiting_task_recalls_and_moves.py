@@ -160,7 +160,7 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         elif not transfer.verdict and _does_remote_job_run(transfer, situation):
             self._withdraw_task_recall(transfer, f"recall: too late, running at {transfer.remote}")
         elif not transfer.verdict and self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > UNHEEDED_RECALL_S:
-            self._withdraw_task_recall(transfer, "recall: withdrawn, the starter did not act")
+            self._withdraw_task_recall(transfer, "recall: withdrawn, because the starter did not carry it out")
 
     def _withdraw_task_recall(self, transfer: Transfer, why: str) -> None:
         self._forget_task_recall(transfer.transfer_key)

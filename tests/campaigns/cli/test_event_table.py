@@ -329,7 +329,7 @@ def test_gridclusters_says_that_a_cluster_without_campaigns_is_not_queried(publi
     publish_events(published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
-        "2: gamma (oar, free:unknown/unknown, not queried: no campaign uses the cluster)"
+        "2: gamma (oar, free:unknown/unknown, not queried, because no campaign uses the cluster)"
     )
 
 

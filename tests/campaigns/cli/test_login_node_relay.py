@@ -312,7 +312,7 @@ def test_a_file_that_no_runner_reads_is_removed_again(places: FixedPaths, do: Re
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        (CampaignOwnerRequestVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
+        (CampaignOwnerRequestVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; the request has no answer"),
         (CampaignOwnerRequestVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
     ],
 )

@@ -250,11 +250,23 @@ def test_outputs_of_a_command_line_come_to_the_present_folder(tmp_path: Path, mo
         (("{2}.x",), "/home", ""),
         (("{3}.x",), "", "outputs of task 0: the task has no word 3, so {3} has no value"),
         (("{1}.x",), "", ""),
-        (("{1}.x",), "/home", "outputs of task 1: a.x: task 0 has this output too; expected a name for each task"),
+        (
+            ("{1}.x",),
+            "/home",
+            "outputs of task 1: a.x: task 0 has this output too; expected a different name for each task",
+        ),
         (("x",), "/home", ""),
         (("x", "{1}/{2}"), "/home", ""),
-        (("x", "{2}/x"), "/home", "outputs of task 1: 1/x: task 0 has this output too; expected a name for each task"),
-        (("{2}", "{1}"), "/home", "outputs of task 1: a: task 0 has this output too; expected a name for each task"),
+        (
+            ("x", "{2}/x"),
+            "/home",
+            "outputs of task 1: 1/x: task 0 has this output too; expected a different name for each task",
+        ),
+        (
+            ("{2}", "{1}"),
+            "/home",
+            "outputs of task 1: a: task 0 has this output too; expected a different name for each task",
+        ),
     ],
     ids=[
         *("a name each", "no such word", "equal names stay apart", "equal names in a folder", "no placeholder"),

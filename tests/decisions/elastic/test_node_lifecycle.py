@@ -89,9 +89,15 @@ S = ElasticNodeState
 RUNNING, PENDING, STOPPED = machine(), machine("pending"), machine("stopped")
 IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
 LOST, MUTE = "evict removing: its machine is gone", "evict removing: its execution daemon is silent"
-LATE = "evict removing: it did not join the cell in time"
-NOT_MADE, NOT_BOOTED = "forget gone: its provider did not make it", "forget gone: it did not boot in time"
-OTHERS, DOUBLE = "forget gone: its tag names another owner", "booting, destroy failed: another machine has its name"
+LATE = "evict removing: its machine did not join the cell in time"
+NOT_MADE, NOT_BOOTED = (
+    "forget gone: its provider did not make the machine",
+    "forget gone: its machine did not boot in time",
+)
+OTHERS, DOUBLE = (
+    "forget gone: its machine's tag names another owner",
+    "booting, destroy failed: another machine has the node's name",
+)
 OF_MASTER = replace(RUNNING, tags={**RUNNING.tags, MASTER_TAG: "alpha"})
 ROWS = {
     "asked for, and not listed yet": (node(S.REQUESTED, machine=""), (), None, ""),
@@ -99,8 +105,8 @@ ROWS = {
     "said to be made, and never listed": (node(S.REQUESTED, 200, machine=""), (), None, NOT_MADE),
     "listed, though its answer was lost": (node(S.REQUESTED, machine=""), (PENDING,), None, "booting"),
     "booted": (node(S.BOOTING), (RUNNING,), None, "join joining"),
-    "never boots": (node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"),
-    "vanishes while it boots": (node(S.BOOTING, 200), (), None, "forget gone: its provider does not list it"),
+    "never boots": (node(S.BOOTING, 700), (PENDING,), None, "destroy failed: its machine did not boot in time"),
+    "vanishes while it boots": (node(S.BOOTING, 200), (), None, "forget gone: its provider does not list the machine"),
     "goes on joining": (node(S.JOINING), (RUNNING,), None, "join joining"),
     "never joins, and is paid for": (node(S.JOINING, 400), (RUNNING,), IDLE, LATE),
     "joined, was not noted, and runs tasks": (node(S.JOINING, 400), (RUNNING,), BUSY, "join joining"),
@@ -170,7 +176,7 @@ def test_a_returning_node_joins_at_the_present_address_of_its_machine(before: Ba
     [
         (60, "ssh-ed25519 AAAA", "join joining"),
         (60, "", "booting"),
-        (700, "", "destroy failed: it did not boot in time"),
+        (700, "", "destroy failed: its machine did not boot in time"),
     ],
 )
 def test_a_machine_prepared_by_ssh_joins_once_its_host_key_is_known(seconds: float, key: str, expected: str) -> None:
