@@ -1,6 +1,6 @@
 # Functions of task.sh for a task with checkpoints; $gb_checkpoints has the files of a checkpoint in the task's folder.
 # A checkpoint is complete once the task has replaced all of its files. Each complete checkpoint is a line in
-# $gb_output.checkpoints: the hundredths of a second from the signal to its completion, or - without a signal.
+# $gb_output.checkpoints: the hundredths of a second from the signal to its completion, or - without a signal, and bytes.
 # shellcheck shell=sh disable=SC2086,SC2154,SC2172 # names have no blanks; set by task.sh; signals without a name
 has_checkpoint() { # $1: an attempt's folder
     for gb_name in $gb_checkpoints; do [ -e "$1/$gb_name" ] || return; done
@@ -35,7 +35,8 @@ is_checkpoint_new() { # whether all files differ from those in $gb_last
 }
 
 note_checkpoint() { # also removes the checkpoints of earlier attempts, unless such an attempt may still run
-    echo "$1" >>"$gb_output.checkpoints" && gb_last=$gb_list
+    gb_bytes=$(cd -- "./$gb_own" && du -bcs -- $gb_checkpoints | tail -n 1)
+    echo "$1 ${gb_bytes%%[!0-9]*}" >>"$gb_output.checkpoints" && gb_last=$gb_list
     while [ "$gb_copy" -eq 0 ] && [ "$gb_earlier" -gt 0 ]; do
         for gb_name in $gb_checkpoints; do rm -rf -- "$gb_number.$gb_earlier/$gb_name"; done
         gb_earlier=$((gb_earlier - 1))

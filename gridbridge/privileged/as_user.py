@@ -10,7 +10,8 @@ FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS
 CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE CLUSTER ARRAY PLACES,
 add-tasks FILE CLUSTER ARRAY PLACE TASKS [PLACE TASKS ...],
 list-arrays FILE, end-campaign FILE, take-up FILE REQUEST, carry-inputs FILE CLUSTER TASKS
-[AT_CLUSTER], drop-inputs FILE CLUSTER; bring-outputs, read-records and read-jobs FILE CLUSTER TASKS.
+[AT_CLUSTER], drop-inputs FILE CLUSTER, carry-checkpoints FILE CLUSTER TASKS SOURCE; bring-outputs,
+drop-checkpoints, read-records and read-jobs FILE CLUSTER TASKS.
 Verb notify-owner FILE WORD... runs the owner's program. With several masters, lead PROGRAM TERM HOST
 records the leading one, which then names its term before each verb (term=PROGRAM.TERM); exit
 status 10: another master leads. Verbs for datasets: look FILE..., verify FILE, copy FILE STORAGE
@@ -49,8 +50,7 @@ REPLICA_VERBS = ("look", "verify", "copy", "drop")
 ARRAY_VERBS = (
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting", "add-tasks"),
     *("list-arrays", "end-campaign", "take-up", "carry-inputs", "drop-inputs", "bring-outputs"),
-    "read-jobs",
-    "read-records",
+    *("carry-checkpoints", "drop-checkpoints", "read-jobs", "read-records"),
 )
 
 

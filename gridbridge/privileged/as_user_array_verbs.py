@@ -39,7 +39,7 @@ def perform_as_user_array_verb(arguments: list[str], require_lead: "Callable[[],
     """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
         print_and_exit(_list_end_or_resume_campaign(arguments, require_lead))
-    if arguments[0] in ("carry-inputs", "drop-inputs", "bring-outputs", "read-records", "read-jobs"):
+    if arguments[0].startswith(("carry-", "drop-", "bring-", "read-")):
         from gridbridge.privileged import carry_task_files
 
         carry_task_files.run_owner_file_carrier(arguments)

@@ -1,7 +1,7 @@
-"""gridbridge-as-user carry-inputs, drop-inputs, bring-outputs, read-...: tasks' files, as their owner.
+"""gridbridge-as-user carry-..., drop-..., bring-outputs, read-...: tasks' files, as their owner.
 
-The owner's process reads the owner's own campaign file, and copies input files to a cluster or outputs from the cluster
-with the owner's ssh key, or removes the copies that no other campaign of the owner needs. Exit status 75: another
+The owner's process reads the owner's own campaign file, and copies input files to a cluster, outputs from the cluster
+or checkpoints between clusters with the owner's ssh key, or removes copies that no task needs. Exit status 75: another
 process carries files of this campaign.
 """
 
@@ -20,12 +20,16 @@ OF_TASKS, OF_CAMPAIGN = "c.CAMPAIGN CLUSTER TASKS", "c.CAMPAIGN CLUSTER"
 USAGE = {
     "carry-inputs": f"{OF_TASKS} [AT_CLUSTER]",
     "drop-inputs": OF_CAMPAIGN,
+    "carry-checkpoints": f"{OF_TASKS} SOURCE",
+    "drop-checkpoints": OF_TASKS,
     "bring-outputs": OF_TASKS,
     "read-jobs": OF_TASKS,
     "read-records": OF_TASKS,
 }
 MODULES = {
     "bring-outputs": "gridbridge.campaigns.cli.task_output_carrier",
+    "carry-checkpoints": "gridbridge.campaigns.cli.task_checkpoint_carrier",
+    "drop-checkpoints": "gridbridge.campaigns.cli.task_checkpoint_carrier",
     "read-jobs": "gridbridge.campaigns.cli.task_record_reader",
     "read-records": "gridbridge.campaigns.cli.task_record_reader",
 }
@@ -42,8 +46,10 @@ def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
     if not is_complete or campaign == file or not is_short_ascii_number(campaign):
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {USAGE[verb]}")
     config = read_config_or_not_yet_possible()
-    if cluster not in config.get("cluster", {}):
-        raise AsUserRequestRefusal(f"{CONFIG}: no [cluster.{cluster}]; expected the section of the files' cluster")
+    sources = [tasks.pop()] if verb == "carry-checkpoints" else []
+    for name in (cluster, *sources):
+        if name not in config.get("cluster", {}):
+            raise AsUserRequestRefusal(f"{CONFIG}: no [cluster.{name}]; expected the section of the files' cluster")
     try:
         list(map(parse_attempt_ranges, tasks))
         uid = os.lstat(f"{CAMPAIGNS}/{file}").st_uid
@@ -53,6 +59,5 @@ def run_owner_file_carrier(arguments: list[str]) -> NoReturn:
     as_user_refusals_and_user_switch.require_existing_account(uid)
     as_user_refusals_and_user_switch.continue_in_time_limited_child(LONG_S)
     person = as_user_refusals_and_user_switch.switch_to_user(uid)
-    become_owner_program(
-        person, ("-I", "-m", MODULES.get(verb, INPUTS)), (campaign, cluster, *tasks, *KINDS.get(verb, ()))
-    )
+    words = campaign, cluster, *tasks, *sources, *KINDS.get(verb, ())
+    become_owner_program(person, ("-I", "-m", MODULES.get(verb, INPUTS)), words)

@@ -137,6 +137,7 @@ ATTEMPTS = sa.Table(
     *column_types.integer_columns("array", "place"),
     sa.Column("outcome", column_types.EnumWordColumn(TaskAttemptOutcome), nullable=False),
     *column_types.integer_columns("exit_status", "wallclock_s", "max_rss_kb", "written_kb", nullable=True),
+    *column_types.integer_columns("checkpoint_bytes", nullable=True),
     # `is_past`: the event about the attempt is closed, so the attempt does not count any more.
     # `is_overrun`: an attempt with outcome COPY that overran its walltime.
     # `has_progressed`: a lost or preempted attempt that left a newer checkpoint than it began with.

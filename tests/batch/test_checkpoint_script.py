@@ -71,12 +71,14 @@ def test_a_lost_task_goes_on_at_its_checkpoint(attempts: Attempts) -> None:
     assert not (attempts.folder / "7.1" / "state").exists(), "a newer checkpoint replaced it"
 
 
-def test_the_time_from_the_signal_to_the_renamed_file_is_noted(attempts: Attempts) -> None:
+def test_the_time_from_the_signal_to_the_renamed_file_and_its_size_are_noted(attempts: Attempts) -> None:
     slow = attempts.begin(COUNT.replace(SAVE, f"sleep 1.5; {SAVE}"), checkpoint_s="3")
     attempts.until_noted()
     kill_group(slow)
 
-    assert 150 <= int(attempts.read(".checkpoints").split()[0]) <= 400
+    took, size = map(int, attempts.read(".checkpoints").split()[:2])
+    assert 150 <= took <= 400
+    assert len(attempts.read("/state")) == size
 
 
 def test_a_checkpoint_is_complete_when_all_files_have_been_replaced(attempts: Attempts) -> None:
@@ -129,7 +131,7 @@ def kill_leftovers(task: subprocess.Popen[bytes]) -> None:
 def test_a_task_that_saves_by_itself_has_a_checkpoint_too(attempts: Attempts) -> None:
     assert 3 == attempts.run(f"n=1; {SAVE}; exit 3 #", checkpoint_s="600")
 
-    assert "-\n" == attempts.read(".checkpoints")
+    assert "- 2\n" == attempts.read(".checkpoints")
 
 
 def test_an_attempt_that_changes_no_file_of_its_checkpoint_makes_no_progress(attempts: Attempts) -> None:

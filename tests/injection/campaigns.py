@@ -25,7 +25,7 @@ import sqlalchemy as sa
 
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.cli import task_output_carrier, task_record_reader
+from gridbridge.campaigns.cli import task_checkpoint_carrier, task_output_carrier, task_record_reader
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner import background_input_carries, campaign_program_start
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
@@ -33,13 +33,15 @@ from gridbridge.campaigns.store import campaign_file_verification, campaign_file
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows, UnbroughtOutputRows
-from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows, CheckpointStatisticsRows
 from gridbridge.config import configuration_file
+from gridbridge.decisions.campaigns import checkpoint_carries
 from gridbridge.decisions.campaigns.task_usage_warnings import COUNTED
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, INPUT_GROUPS, UNIQUE
 from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.campaign_predecessors import CampaignPredecessor, PredecessorCondition
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK, STEPS
 from gridbridge.model.campaigns.task_input_files import TaskInputFile, task_line_with_inputs
@@ -94,7 +96,7 @@ ARRAYS = (
 )
 CARRIERS = (
     *("privileged/carry_task_files", "rebalance/replicas/task_input_carrier", "rebalance/replicas/carried_input_files"),
-    *("campaigns/cli/task_output", "campaigns/cli/task_record_reader"),
+    *("campaigns/cli/task_output", "campaigns/cli/task_record_reader", "campaigns/cli/task_checkpoint"),
 )
 OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
@@ -146,6 +148,17 @@ OF_SAVING_TASK = f"""#!/bin/sh
 # notes a checkpoint that took half a second, as checkpoint.sh does, and is preempted
 [ "$1" -lt {SAVED} ] && [ "$4" -lt {LAST} ] || exit 0
 mkdir -p {ALICES}/campaign.1 && echo 50 >{ALICES}/campaign.1/"$1.$4.checkpoints" && exit 55
+"""
+CARRIED = ("0", "2", "3")  # tasks whose checkpoints are carried, because beta is full once they are preempted there
+OF_CARRIED_TASK = f"""#!/bin/sh
+# is preempted with a checkpoint, and goes on only with the checkpoint
+case $1 in {" | ".join(CARRIED)}) ;; *) exit 0 ;; esac
+cd {ALICES}/"${{2##*/}}" && mkdir -p -m 700 campaign.1 && cd campaign.1 && ln -sfT alpha.1 .campaign || exit 1
+case $4 in
+1) mkdir "$1.1" && echo saved >"$1.1/state" && echo "50 6" >"$1.1.checkpoints" ;;
+*) cat "$1.1/state" && exit 0 || exit 9 ;;
+esac
+echo 0 >"$2/slots" && echo 9 >"$2/../delta/slots" && exit 55
 """
 KILLS_JOB = 5  # the task whose first attempt is preempted with its job
 OF_GROUPED_TASK = f"""#!/bin/sh
@@ -262,6 +275,7 @@ def become_carrier(person: str, program: tuple[str, ...], words: tuple[str, ...]
     sys.argv = ["carrier", *words]
     programs = {
         carry_task_files.MODULES["bring-outputs"]: task_output_carrier.run_task_output_carrier,
+        carry_task_files.MODULES["carry-checkpoints"]: task_checkpoint_carrier.run_task_checkpoint_carrier,
         carry_task_files.MODULES["read-records"]: task_record_reader.run_task_record_reader,
     }
     status = programs.get(program[-1], run_task_input_carrier)()
@@ -395,6 +409,21 @@ def pulling() -> None:
     """Submit a campaign of which a job of four tasks runs at each cell, and gets the last tasks while it runs."""
     Path(CONFIG).write_text(CONFIGURATION.replace("[runner]", "[runner]\npull = true"))
     grouped(slots=1)
+
+
+def carrying() -> None:
+    """Submit a campaign to beta, where some tasks are preempted with a checkpoint; then only delta has free slots."""
+    write_program(sandbox.CELLS / "task", OF_CARRIED_TASK)
+    vars(checkpoint_carries)["CARRY_CALLS_S"] = 0.5  # a task runs for a second
+    clusters = {}
+    for name, slots in zip(CELLS, ("9", "0"), strict=True):
+        (sandbox.CELLS / name / "slots").write_text(slots)
+        (sandbox.CELLS / name / "slots").chmod(0o666)
+        (ALICES / name).mkdir()
+        os.chown(ALICES / name, ALICE, -1)
+        clusters[name] = JdlSettingsAtCluster(exec_file="run", exec_directory=str(ALICES / name))
+    jdl = Jdl(name="sweep", clusters=clusters, checkpoint_files=("state",), may_move=False)
+    bring(asdict(jdl) | {UNIQUE: "1"}, range(TASKS))
 
 
 def grouped(slots: int = 2) -> None:
@@ -610,6 +639,27 @@ def saved_once() -> list[str]:
     ]
 
 
+def are_copies_removed(campaigns: CampaignRows) -> bool:
+    return is_over(campaigns) and not CheckpointCarryRows(campaigns.database).unneeded_copies()
+
+
+def carried_checkpoints_once() -> list[str]:
+    """Run to the end; check that each preempted task went on at delta, and that its first checkpoint is removed."""
+    status, rows = _run_on(CARRYING)
+    cells = sorted((task, attempt, cell) for task, attempt, cell, _ in rows if task in CARRIED)
+    with closing(StateFile.open(STATE)) as database:
+        carries = CheckpointCarryRows(database).carries_of_tasks((1, int(task)) for task in CARRIED)
+    states = [carry.state for of_attempt in carries.values() for carry in of_attempt]
+    return [
+        *_each_succeeded_once(status, rows),
+        *check("cells of the first attempts", [row for row in cells if row[1] == "1" and row[2] != "beta"], []),
+        *check("cells of the next attempts", {row[2] for row in cells if row[1] != "1"}, {"delta"}),
+        *check("the carries", states, [CheckpointCarryState.OVER] * len(CARRIED)),
+        *check("what is left", [*(ALICES / "beta").rglob("state"), *ALICES.rglob(".carried")], []),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
+    ]
+
+
 def grouped_once() -> list[str]:
     """Run to the end; check that each task ran once, but the preempted task twice, in jobs of several tasks."""
     status, rows = _run_on(SAVING)
@@ -755,6 +805,7 @@ CANCELLED = cycles(is_wound_up, forgotten_s=0.0)  # what was deleted before it b
 WORKFLOW = cycles(is_over, most=3 * CYCLES)
 FILES = cycles(is_all_home, most=3 * CYCLES)
 SAVING = cycles(is_over, most=3 * CYCLES)
+CARRYING = cycles(are_copies_removed, most=3 * CYCLES)
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
@@ -774,6 +825,8 @@ KILLED = {
     "runner-files": Scenario(with_files, FILES, carried_once, RUNNERS),
     "runner-checkpoints": Scenario(saving, SAVING, saved_once, RUNNERS),
     "checkpoint-reader": Scenario(saving, SAVING, saved_once, CARRIERS),
+    "runner-carries": Scenario(carrying, CARRYING, carried_checkpoints_once, RUNNERS),
+    "checkpoint-carrier": Scenario(carrying, CARRYING, carried_checkpoints_once, CARRIERS),
     "runner-groups": Scenario(grouped, SAVING, grouped_once, RUNNERS),
     "as-user-groups": Scenario(grouped, SAVING, grouped_once, OWNERS),
     "runner-pull": Scenario(pulling, SAVING, grouped_once, RUNNERS),

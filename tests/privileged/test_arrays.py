@@ -102,6 +102,10 @@ def test_an_array_may_be_deleted_completely_or_by_indices(asked: Asked) -> None:
         ("read-records c.12 gone 0:1 1:1", False),
         ("drop-inputs c.12 gone 0:1", False),
         ("drop-inputs c.x gone", False),
+        ("carry-checkpoints c.12 gone 0:1 beta", True),
+        ("carry-checkpoints c.12 gone 0:1", False),
+        ("drop-checkpoints c.12 gone 0:1", True),
+        ("drop-checkpoints c.12 gone 0:1 beta", False),
     ],
 )
 def test_requests_about_files_of_tasks_have_the_right_number_of_words(

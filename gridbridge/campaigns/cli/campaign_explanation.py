@@ -15,7 +15,12 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
 )
 from gridbridge.model.campaigns.campaign_predecessors import describe_unmet_predecessor
-from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign, PublishedCampaignTask
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
+from gridbridge.model.campaigns.published_campaigns_and_tasks import (
+    PublishedCampaign,
+    PublishedCampaignTask,
+    TaskCheckpoint,
+)
 from gridbridge.model.campaigns.send_reasons import (
     CampaignPrecedenceReason,
     PublishedTaskSendExplanations,
@@ -318,17 +323,31 @@ def _describe_task_attempts(campaign: PublishedCampaign, task: PublishedCampaign
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
     if checkpoint := task.checkpoint:
-        continuation = (
-            "the next attempt continues at this cluster, and is sent before other tasks"
-            if task.is_waiting
-            else "the next attempt continued"
-        )
-        yield f"attempt {checkpoint.attempt} left a checkpoint at {checkpoint.cluster}, from which {continuation}"
+        yield from _describe_checkpoint(checkpoint, is_waiting=task.is_waiting)
     for move in task.moved:
         to = f"the next attempt went to {move.to}" if move.to else "the task is sent again"
         yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"
     if task.has_failed and task.outcome not in NEVER_STARTED_OUTCOMES and task.job_id:
         yield f"gridstat -j {campaign.number}.{task.number} -E shows the task's standard error to the owner"
+
+
+CARRIES = {
+    CheckpointCarryState.ALLOWED: "may be carried",
+    CheckpointCarryState.CARRIED: "was carried",
+    CheckpointCarryState.OVER: "was carried",
+    CheckpointCarryState.FAILED: "could not be carried",
+}
+
+
+def _describe_checkpoint(left: TaskCheckpoint, *, is_waiting: bool) -> Iterator[str]:
+    may_go = left.to and left.state is not CheckpointCarryState.FAILED
+    where = f"this cluster or at {left.to}" if may_go else "this cluster"
+    continues = f"the next attempt continues at {where}, and is sent before other tasks"
+    continuation = continues if is_waiting else "the next attempt continued"
+    yield f"attempt {left.attempt} left a checkpoint at {left.cluster}, from which {continuation}"
+    if left.to:
+        times = f"the carry takes about {left.carry_s} s, and without the carry about {left.lost_s} s are lost"
+        yield f"the checkpoint {CARRIES[left.state]} to {left.to}: {times}"
 
 
 def _describe_run_time_before_copy(beyond_s: int | None) -> str:

@@ -14,7 +14,7 @@ from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.campaign_file_and_array_names import campaign_folder_at_cluster
+from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_folder_at_cluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.campaigns.task_file_patterns import output_names_of_task
 from gridbridge.model.fixed_paths import FixedPaths
@@ -45,6 +45,8 @@ class TaskOutputFolderAtCluster:
     outputs: tuple[str, ...] = ()  # patterns of the JDL
     outputs_to: str = ""  # folder of the JDL, to which the outputs are brought
     lines: Mapping[int, str] = field(default_factory=dict)  # parameters of tasks
+    checkpoint_files: tuple[str, ...] = ()  # patterns of the JDL
+    token: str = ""  # target of the symlink .campaign, by which task.sh marks the folder
     api: str = ""  # address of OAR's REST interface, by which the cluster is reached; empty: files can be read
 
     def require_readable_files(self) -> None:
@@ -98,6 +100,8 @@ def own_campaign_output_folders(
                 outputs=declared,
                 outputs_to=str(header.get("outputs_to", "")),
                 lines=lines,
+                checkpoint_files=tuple(map(str, header.get("checkpoint_files") or ())),
+                token=f"{policy.site.cluster}.{header.get(UNIQUE)}",
                 api=policy.clusters[name].api,
             )
     return folders

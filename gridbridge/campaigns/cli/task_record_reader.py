@@ -2,10 +2,10 @@
 
 Usage: python3 -m gridbridge.campaigns.cli.task_record_reader CAMPAIGN CLUSTER TASKS [jobs]. The program prints one line
 of JSON. For each attempt with checkpoints the line has: task, attempt, number of checkpoints, number of timed
-checkpoints, and their seconds together. For each attempt that OAR's first process measured, the line has: task,
-attempt, kB of the largest resident set, and written kB. With `jobs`, TASKS has array indices and arrays instead of
-tasks and attempts, and the line has: index, array and record of each job that ran several tasks. Exit status: 0 done; 2
-error, on standard error.
+checkpoints, their seconds together, and bytes of the last. For each attempt that OAR's first process measured, the line
+has: task, attempt, kB of the largest resident set, and written kB. With `jobs`, TASKS has array indices and arrays
+instead of tasks and attempts, and the line has: index, array and record of each job that ran several tasks. Exit
+status: 0 done; 2 error, on standard error.
 """
 
 import json
@@ -25,7 +25,7 @@ from gridbridge.model.fixed_paths import FixedPaths
 MOST_BYTES = 4096  # bytes that are read from the end of each file: enough for a few hundred checkpoints
 MOST_JOB_BYTES = 1 << 17  # largest number of bytes of a job's record, which may have 1000 tasks
 CHECKPOINTS, USAGE, JOBS = "checkpoints", "usage", "jobs"
-MOST_DIGITS = 9
+MOST_DIGITS, MOST_SIZE_DIGITS = 9, 15
 DONE, WRONG = 0, 2
 
 
@@ -48,8 +48,11 @@ def run_task_record_reader(paths: FixedPaths | None = None) -> int:
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
-    records: dict[str, list[tuple[float, ...]]] = {CHECKPOINTS: [], USAGE: []}
-    parsers: dict[str, Callable[[str], tuple[float, ...]]] = {CHECKPOINTS: _count_checkpoints, USAGE: _parse_usage}
+    records: dict[str, list[tuple[float | None, ...]]] = {CHECKPOINTS: [], USAGE: []}
+    parsers: dict[str, Callable[[str], tuple[float | None, ...]]] = {
+        CHECKPOINTS: _count_checkpoints,
+        USAGE: _parse_usage,
+    }
     for name, text in texts.items():
         attempt, _, kind = name.rpartition(".")
         if amounts := parsers[kind](text):
@@ -64,11 +67,13 @@ def _read_job_records(source: TaskOutputFolderAtCluster, folder: str, jobs: str)
     return [(*names[name], text) for name, text in texts.items()]
 
 
-def _count_checkpoints(text: str) -> tuple[int, int, float]:
-    """Return the numbers of checkpoints and of timed checkpoints in a file, and the seconds of the timed ones."""
-    lines = text.split()[1 if len(text) >= MOST_BYTES else 0 :]  # the first line may be cut off
-    timed = [int(line) for line in lines if _is_number(line)]
-    return len(lines), len(timed), sum(timed) / 100
+def _count_checkpoints(text: str) -> tuple[int, int, float, int | None]:
+    """Return the numbers of checkpoints and of timed checkpoints, the seconds of the timed, and the last's bytes."""
+    lines = text.splitlines()[1 if len(text) >= MOST_BYTES else 0 :]  # the first line may be cut off
+    timed = [int(word) for line in lines if _is_number(word := line.partition(" ")[0])]
+    size = lines[-1].partition(" ")[2] if lines else ""
+    is_size = size.isascii() and size.isdigit() and len(size) <= MOST_SIZE_DIGITS
+    return len(lines), len(timed), sum(timed) / 100, int(size) if is_size else None
 
 
 def _parse_usage(text: str) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ Value = TypeVar("Value")
 # an owner's program may answer anything
 INVALID_ANSWER = (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError)
 MOST_CHECKPOINTS = 10**6  # largest accepted number of checkpoints of an attempt
+MOST_CHECKPOINT_BYTES = 10**15
 MOST_USAGE_KB = 10**12  # largest accepted usage of an attempt, in kB
 MOST_AMOUNT = 1e18  # largest number of bytes or seconds in an owner's answer
 # exit statuses after which a later cycle repeats the command
@@ -215,6 +216,22 @@ def start_record_reading(campaign: int, cluster: str, attempts: Iterable[tuple[i
     return privileged_helper_calls.start_gridbridge_as_user("read-records", f"c.{campaign}", cluster, tasks)
 
 
+def start_checkpoint_carry(
+    campaign: int, source: str, cluster: str, attempts: Iterable[tuple[int, int]]
+) -> BackgroundProgram:
+    """Start to copy the checkpoints of (task, attempt) pairs from a cluster to another cluster; may be repeated."""
+    tasks = format_attempt_ranges(tuple(attempts))
+    return privileged_helper_calls.start_gridbridge_as_user(
+        "carry-checkpoints", f"c.{campaign}", cluster, tasks, source
+    )
+
+
+def start_checkpoint_removal(campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> BackgroundProgram:
+    """Start to remove the checkpoints of (task, attempt) pairs at a cluster; may be repeated."""
+    tasks = format_attempt_ranges(tuple(attempts))
+    return privileged_helper_calls.start_gridbridge_as_user("drop-checkpoints", f"c.{campaign}", cluster, tasks)
+
+
 def checkpoints_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], AttemptCheckpoints]:
     """Return the checkpoints by (task, attempt); raise GridbridgeError after a failure or a wrong answer."""
     _require_owner_program_success(answer)
@@ -243,11 +260,13 @@ def records_of_jobs(answer: CompletedProgram) -> dict[tuple[int, int], JobRecord
     )
 
 
-def _parse_checkpoints(completed: int, timed: int, total_s: float) -> AttemptCheckpoints:
-    if not (0 <= timed <= completed <= MOST_CHECKPOINTS and 0 <= total_s <= MOST_AMOUNT):
+def _parse_checkpoints(completed: int, timed: int, total_s: float, size_bytes: int | None) -> AttemptCheckpoints:
+    is_possible = 0 <= timed <= completed <= MOST_CHECKPOINTS and 0 <= total_s <= MOST_AMOUNT
+    if not (is_possible and 0 <= (size_bytes or 0) <= MOST_CHECKPOINT_BYTES):
         raise ValueError("out of range")
     times = CheckpointTimes(timed=int(timed), total_s=float(total_s) if timed else 0.0)
-    return AttemptCheckpoints(completed=int(completed), times=times)
+    size = None if size_bytes is None else int(size_bytes)
+    return AttemptCheckpoints(completed=int(completed), times=times, size_bytes=size)
 
 
 def usage_of_attempts(answer: CompletedProgram) -> dict[tuple[int, int], tuple[int, int]]:
@@ -303,12 +322,12 @@ def _require_owner_program_success(answer: CompletedProgram) -> None:
 
 
 def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry | None:
-    """Return what a carry of input files has shown; None if the carry must be repeated."""
+    """Return what a carry of input files or checkpoints has shown; None if the carry must be repeated."""
     return _parse_carry_answer(answer, "carry-inputs", _parse_timed_carry)
 
 
 def _parse_timed_carry(values: dict[str, Any]) -> TimedInputCarry:
-    amounts = [float(values[key]) for key in ("copied_bytes", "took_s", "next_task_bytes")]
+    amounts = [float(values.get(key, 0)) for key in ("copied_bytes", "took_s", "next_task_bytes")]
     if not all(0 <= amount <= MOST_AMOUNT for amount in amounts):
         raise ValueError("out of range")
     copied_bytes, took_s, next_task_bytes = amounts

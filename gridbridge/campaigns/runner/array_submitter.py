@@ -60,6 +60,14 @@ class CampaignArrayCommands(Protocol):
 
     def start_input_removal(self, campaign: int, cluster: str, /) -> BackgroundProgram: ...
 
+    def start_checkpoint_carry(
+        self, campaign: int, source: str, cluster: str, attempts: Iterable[tuple[int, int]], /
+    ) -> BackgroundProgram: ...
+
+    def start_checkpoint_removal(
+        self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]], /
+    ) -> BackgroundProgram: ...
+
     def start_output_carry(
         self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]], /
     ) -> BackgroundProgram: ...

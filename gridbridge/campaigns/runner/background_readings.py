@@ -12,6 +12,7 @@ from gridbridge.campaigns.runner.array_submitter import CampaignOwnerUids, Pair
 from gridbridge.decisions.campaigns.task_usage_warnings import COUNTED, FAILURES
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import CampaignArray, CampaignCluster, TaskAttempt
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarry
 from gridbridge.model.campaigns.grouped_tasks import JobRecord
 from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt
 from gridbridge.model.fixed_paths import NOT_NOW
@@ -86,6 +87,7 @@ class OwnerPrograms(Generic[Work]):
 
 
 ProgramsForAttempts = OwnerPrograms[tuple[TaskAndAttempt, ...]]
+CheckpointWork = tuple[CampaignArray | None, tuple[CheckpointCarry, ...]]  # None: a removal
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class BackgroundPrograms:
     inputs: OwnerPrograms[CampaignArray | None] = field(default_factory=OwnerPrograms)  # None: a removal
     outputs: ProgramsForAttempts = field(default_factory=OwnerPrograms)
     checkpoints: ProgramsForAttempts = field(default_factory=OwnerPrograms)
+    checkpoint_carries: OwnerPrograms[CheckpointWork] = field(default_factory=OwnerPrograms)
     jobs: ProgramsForAttempts = field(default_factory=OwnerPrograms)
     usages: ProgramsForAttempts = field(default_factory=OwnerPrograms)
     pulling: ProgramsForAttempts = field(default_factory=OwnerPrograms)
@@ -102,11 +105,13 @@ class BackgroundPrograms:
 
     def has_new_end(self) -> bool:
         """Say whether a cycle may start early; read usage and records of running jobs start none."""
-        return any(kind.has_new_end() for kind in (self.inputs, self.outputs, self.checkpoints, self.jobs))
+        kinds = (self.inputs, self.outputs, self.checkpoints, self.checkpoint_carries, self.jobs)
+        return any(kind.has_new_end() for kind in kinds)
 
     @property
     def are_in_use(self) -> bool:
-        kinds = (self.inputs, self.outputs, self.checkpoints, self.jobs, self.usages, self.pulling)
+        carries = (self.inputs, self.outputs, self.checkpoint_carries)
+        kinds = (*carries, self.checkpoints, self.jobs, self.usages, self.pulling)
         return any(kind.are_in_use for kind in kinds)
 
 

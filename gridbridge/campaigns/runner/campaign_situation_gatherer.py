@@ -29,7 +29,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     TaskMissingAtClusterRows,
     UnbroughtOutputRows,
 )
-from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows, CheckpointStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
@@ -90,6 +90,7 @@ class CampaignSituationGatherer:
     ) -> None:
         """`ledger_arrays` returns the arrays of a campaign in root's ledger of submitted tasks."""
         self._policy = policy
+        self._remote_clusters = frozenset(name for name, cluster in policy.clusters.items() if cluster.ssh)
         self._asking = queries.ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, self._campaigns)
@@ -104,6 +105,7 @@ class CampaignSituationGatherer:
         self._carries = InputCarryRows(database)
         self._server_limits = FileServerLimitRows(database)
         self._checkpoint_statistics = CheckpointStatisticsRows(database)
+        self._checkpoint_carries = CheckpointCarryRows(database)
         self._checkpoints = checkpoints  # None: no checkpoint is read
         self._records = records  # None: jobs of several tasks never end
         is_pulling = policy.runner.pull and pulling is not None
@@ -180,10 +182,9 @@ class CampaignSituationGatherer:
 
     def _pairs_with_input_carries(self, campaigns: Iterable[Campaign]) -> Iterator[tuple[Campaign, str]]:
         """Yield (campaign, cluster) if input files must be carried, because the cluster does not see them."""
-        remote = {name for name, cluster in self._policy.clusters.items() if cluster.ssh}
         for campaign in campaigns:
             if campaign.jdl.inputs:
-                yield from ((campaign, name) for name in campaign.jdl.clusters if name in remote)
+                yield from ((campaign, name) for name in campaign.jdl.clusters if name in self._remote_clusters)
 
     def _add_task_ends_to_situation(
         self,
@@ -217,6 +218,8 @@ class CampaignSituationGatherer:
             disputed=tuple(self._disputed),
             missed=tuple(self._missing.changed),
             at=now,
+            waiting_checkpoints=self._checkpoint_carries.waiting_checkpoints(now),
+            carry_rates=self._carries.expected_rates({campaign.uid for campaign in campaigns}, self._remote_clusters),
             earlier=self._tries.earlier_outcomes(ended, by_task),
             tails=self._tails.find_long_running_attempts(campaigns, unsent, arrays, self.answers, by_task, now),
             stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),

@@ -63,7 +63,12 @@ class CheckpointsOfLostAttempts:
 def _with_checkpoints(attempt: TaskAttempt, checkpoints: AttemptCheckpoints | None) -> TaskAttempt:
     if checkpoints is None:
         return attempt
-    return replace(attempt, has_progressed=checkpoints.completed > 0, checkpoint_times=checkpoints.times)
+    return replace(
+        attempt,
+        has_progressed=checkpoints.completed > 0,
+        checkpoint_times=checkpoints.times,
+        checkpoint_bytes=checkpoints.size_bytes,
+    )
 
 
 def _key_of_attempt(attempt: TaskAttempt) -> Key:

@@ -12,7 +12,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     TaskMissingAtClusterRows,
     UnbroughtOutputRows,
 )
-from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointStatisticsRows
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows, CheckpointStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
@@ -107,6 +107,7 @@ class TaskAndCampaignEndRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._statistics = CampaignStatisticsRows(database)
         self._outputs = UnbroughtOutputRows(database)
+        self._carries = CheckpointCarryRows(database)
         self._predecessors = PredecessorRows(database, self._campaigns)
         self._observations = observations
         self._clock = clock
@@ -163,6 +164,8 @@ class TaskAndCampaignEndRecorder:
         self._events.store_success_records(plan.changes.records)
         self._statistics.store_task_usages(plan.changes.usages)
         self._campaigns.record_measured_attempts(plan.measured)
+        self._carries.store_carries(plan.carries)
+        self._campaigns.allow_clusters_of_carries(plan.carries)
 
     def _count_task_outcomes(self, ended_attempts: Sequence[campaign_model.TaskAttempt]) -> None:
         by_campaign = defaultdict[int, list[campaign_model.TaskAttempt]](list)

@@ -13,6 +13,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
+from gridbridge.campaigns.runner.background_checkpoint_carries import BackgroundCheckpointCarries
 from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries
 from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries
 from gridbridge.campaigns.runner.background_readings import BackgroundPrograms, UsageOfEndedAttempts
@@ -149,11 +150,12 @@ class CampaignPlanExecutor:
             database, array_commands, clock, failures, noting, troubles
         )
         record = answers.record_submission_result
-        self.inputs = inputs = BackgroundInputCarries(
-            campaigns, owners, array_commands, clock, remote_clusters, programs.inputs
+        self.inputs = BackgroundInputCarries(campaigns, owners, array_commands, clock, remote_clusters, programs.inputs)
+        self.checkpoints = BackgroundCheckpointCarries(
+            database, owners, array_commands, clock, remote_clusters, programs.checkpoint_carries
         )
         self._submissions = CampaignArraySubmitter(
-            campaigns, array_commands, clock, record, most, turns, inputs.require_inputs_at_cluster, remote_clusters
+            campaigns, array_commands, clock, record, most, turns, self._require_files_at_cluster, remote_clusters
         )
         self.outputs = BackgroundOutputCarries(database, array_commands, clock, failures, programs.outputs)
         self.usages = UsageOfEndedAttempts(owners, unmeasured, clock, programs)
@@ -188,8 +190,13 @@ class CampaignPlanExecutor:
         self._submit_planned_arrays(plan)
         self._ends.close_ended_campaigns()
         self.inputs.continue_input_removals()
+        self.checkpoints.continue_removals()
         self.outputs.continue_output_carries()
         self.usages.start_readings(pair_attempts_with_clusters(plan.ended, plan.arrays))
+
+    def _require_files_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
+        self.inputs.require_inputs_at_cluster(array, attempts)
+        self.checkpoints.require_checkpoints_at_cluster(array, attempts)
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""

@@ -16,10 +16,12 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     PauseAfterHungOwnerCall,
 )
+from gridbridge.campaigns.runner.background_checkpoint_carries import TasksWithoutCheckpoints
 from gridbridge.campaigns.runner.background_input_carries import TasksWithoutInputs
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
@@ -44,6 +46,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventSubject,
     FailureEventsChangedInCycle,
 )
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.shell.clock import Clock
@@ -150,9 +153,8 @@ class ArraySubmissionResultRecorder:
             case errors.ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
                 self.import_root_ledger_arrays(array.campaign, array)
-            case TasksWithoutInputs():
-                log_array_failure("event=inputs_missing", array, error)
-                self._return_array_without_inputs(array, error.missing)
+            case TasksWithoutInputs() | TasksWithoutCheckpoints():
+                self._return_array_without_files(array, error)
             case PauseAfterHungOwnerCall():
                 self._troubles.record_array_failure(array, CampaignEventCode.SUBMIT_JOB, error)
             case OwnerCallPostponement():
@@ -168,6 +170,16 @@ class ArraySubmissionResultRecorder:
             end = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             self._record_ends_and_retries(array, end)
 
+    def _return_array_without_files(
+        self, array: campaign_model.CampaignArray, error: TasksWithoutInputs | TasksWithoutCheckpoints
+    ) -> None:
+        if isinstance(error, TasksWithoutInputs):
+            log_array_failure("event=inputs_missing", array, error)
+            self._return_array_without_inputs(array, error.missing)
+        else:
+            log_array_failure("event=checkpoints_not_carried", array, error)
+            self._return_array_without_checkpoints(array, error)
+
     def _return_array_without_inputs(self, array: campaign_model.CampaignArray, missing: Mapping[int, str]) -> None:
         """End an unsubmitted array: tasks in `missing` lack input files, all other tasks are sent in another array."""
         with self._database.transaction():
@@ -178,6 +190,21 @@ class ArraySubmissionResultRecorder:
             )
             why = one_line_error_message(next(iter(missing.values())))
             self._record_ends_and_retries(array, replace(end, ended=ended), {CampaignEventCode.INPUT_ERROR: why})
+
+    def _return_array_without_checkpoints(
+        self, array: campaign_model.CampaignArray, error: TasksWithoutCheckpoints
+    ) -> None:
+        """End an unsubmitted array, whose tasks are sent in another array, and not again for the same carries."""
+        code, pair = CampaignEventCode.CHECKPOINT_ERROR, (array.campaign, array.cluster)
+        failed = CheckpointCarryState.FAILED
+        with self._database.transaction():
+            CheckpointCarryRows(self._database).record_carry_states(*pair, error.missing, failed)
+            end = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.WIPED)
+            self._record_ends_and_retries(array, end)
+            earlier, now = self._events.find_open_event(code, *pair), self._clock.now()
+            event = repeat_event_with_longer_pause(earlier, code, pair, now, self._failures)
+            tasks = event.tasks + len(error.missing)
+            self._events.store_events([replace(event, tasks=tasks, why=one_line_error_message(error))])
 
     def _record_ends_and_retries(
         self,

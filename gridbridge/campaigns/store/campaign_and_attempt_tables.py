@@ -24,6 +24,7 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_cycle_plan import TaskCountByExclusions
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarry
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK, split_into_groups
 from gridbridge.model.campaigns.task_resource_usage import MeasuredTaskAttempt
@@ -264,6 +265,17 @@ class CampaignRows:
             values = {"never": WAITING.c.never_later, "never_later": "", "holds_until": None}
             self.database.execute(update(WAITING).where(is_due).values(**values))
 
+    def allow_clusters_of_carries(self, carries: Iterable[CheckpointCarry]) -> None:
+        """Let unsent tasks go to the clusters to which their checkpoints may be carried."""
+        for carry in carries:
+            of = (WAITING.c.campaign == carry.campaign, WAITING.c.first == carry.task)
+            for row in self.database.rows(select(WAITING.c.avoid, WAITING.c.never).where(*of)):
+                clusters = {
+                    key: _join_words_with_outer_blanks(name for name in row[key].split() if name != carry.cluster)
+                    for key in ("avoid", "never")
+                }
+                self.database.execute(update(WAITING).where(*of).values(**clusters))
+
     def remove_unsent_tasks(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self.database.execute(TAKEN, rows)
@@ -469,6 +481,7 @@ ENDED = (
                 "written_kb",
                 "is_overrun",
                 "has_progressed",
+                "checkpoint_bytes",
             )
         }
     )

@@ -1,7 +1,7 @@
 """Tables of campaigns' job ratios, ended tasks per minute, forecasts, past slot usage and file servers' limits."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
@@ -137,19 +137,22 @@ class InputCarryRows:
         self._database.execute_for_each_row(delete(CARRIES).where(CARRIES.c.campaign == bindparam("of_campaign")), rows)
 
     def record_carry(self, campaign: Campaign, cluster: str, carry: TimedInputCarry) -> None:
-        """Record a carry; in its owner's rate to the cluster, it counts as much as all earlier timed carries."""
-        upsert, execute = self._database.upsert, self._database.execute
-        key, uid = {"cluster": cluster}, campaign.uid
+        row = {"campaign": campaign.number, "cluster": cluster, "task_bytes": carry.next_task_bytes}
         with self._database.transaction():
-            execute(upsert(CARRIES), key | {"campaign": campaign.number, "task_bytes": carry.next_task_bytes})
-            if carry.copied_bytes >= LEAST_TIMED_BYTES and carry.took_s > 0:
-                rate = carry.copied_bytes / carry.took_s
-                mean = (self._rates().get((uid, cluster), rate) + rate) / 2
-                execute(upsert(CARRY_RATES), key | {"uid": uid, "bytes_per_s": mean})
+            self._database.execute(self._database.upsert(CARRIES), row)
+            self.record_carry_rate(campaign.uid, cluster, carry)
+
+    def record_carry_rate(self, uid: int, cluster: str, carry: TimedInputCarry) -> None:
+        """Record the rate of a carry, which counts as much as all earlier timed carries."""
+        if carry.copied_bytes >= LEAST_TIMED_BYTES and carry.took_s > 0:
+            rate = carry.copied_bytes / carry.took_s
+            mean = (self.measured_rates().get((uid, cluster), rate) + rate) / 2
+            row = {"uid": uid, "cluster": cluster, "bytes_per_s": mean}
+            self._database.execute(self._database.upsert(CARRY_RATES), row)
 
     def carry_costs(self, pairs: Iterable[tuple[Campaign, str]]) -> tuple[InputCarryCost, ...]:
         """Return the time of carries for pairs of campaign and cluster."""
-        rates = self._rates()
+        rates = self.measured_rates()
         of_pair = {(row["campaign"], row["cluster"]): row["task_bytes"] for row in self._database.rows(select(CARRIES))}
         return tuple(
             InputCarryCost(
@@ -166,9 +169,15 @@ class InputCarryRows:
 
     def carry_rates(self, cluster: str) -> dict[int, float]:
         """Return {uid: bytes per second} of the timed carries to a cluster."""
-        return {uid: rate for (uid, at), rate in self._rates().items() if at == cluster}
+        return {uid: rate for (uid, at), rate in self.measured_rates().items() if at == cluster}
 
-    def _rates(self) -> dict[tuple[int, str], float]:
+    def expected_rates(self, uids: Iterable[int], clusters: Collection[str]) -> dict[tuple[int, str], float]:
+        """Return the bytes per second of the owners' next carries to these clusters."""
+        rates = self.measured_rates()
+        return {(uid, cluster): rates.get((uid, cluster), USUAL_RATE) for uid in uids for cluster in clusters}
+
+    def measured_rates(self) -> dict[tuple[int, str], float]:
+        """Return the bytes per second of timed carries, by owner and cluster."""
         rows = self._database.rows(select(CARRY_RATES))
         return {(row["uid"], row["cluster"]): row["bytes_per_s"] for row in rows}
 

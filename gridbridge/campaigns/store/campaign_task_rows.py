@@ -1,7 +1,7 @@
 """Tables of tasks that are published, deleted, preempted for local jobs, or missing in job lists."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import groupby, zip_longest
 from typing import Any
@@ -9,10 +9,16 @@ from typing import Any
 from sqlalchemy import Column, Select, Table, and_, bindparam, delete, func, insert, not_, select, true, update
 
 from gridbridge.campaigns.store.campaign_statistics_rows import CARRIES, ENDS, RATIOS, TASK_USAGE
-from gridbridge.campaigns.store.checkpoint_statistics_rows import TIMES
+from gridbridge.campaigns.store.checkpoint_statistics_rows import (
+    CHECKPOINT_CARRIES,
+    TIMES,
+    Carries,
+    CheckpointCarryRows,
+)
 from gridbridge.campaigns.store.shared_input_rows import GROUPS, SENT_INPUTS
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
@@ -223,7 +229,7 @@ def _rows_of_tasks(campaign: int, attempts: Iterable[tuple[int, int]]) -> list[d
 
 TABLES_OF_CAMPAIGN = (
     *(WAITING, PREDECESSORS, PARTS, ARRAYS, ATTEMPTS, OUTPUTS, WAYS, RATIOS, ENDS, CARRIES, TIMES),
-    *(GROUPS, SENT_INPUTS, TASK_USAGE),
+    *(GROUPS, SENT_INPUTS, TASK_USAGE, CHECKPOINT_CARRIES),
 )
 PURGED_AT_ONCE = 50_000
 # for each task the attempt with the highest rank is published; other outcomes have rank 1
@@ -262,6 +268,7 @@ _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
 class CampaignTaskRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
+        self._carries = CheckpointCarryRows(database)
 
     def submitted_tasks(self, campaign: int, low: int, high: int) -> tuple[PublishedCampaignTask, ...]:
         of = {"of_campaign": campaign, "low": low, "high": high}
@@ -272,7 +279,9 @@ class CampaignTaskRows:
         }
         rows = map(dict, self._database.rows(_SENT, **of))
         groups = groupby(rows, key=lambda row: row["number"])
-        return tuple(_task_for_publication([*attempts], is_waiting=number in again) for number, attempts in groups)
+        tasks = [_task_for_publication([*attempts], is_waiting=number in again) for number, attempts in groups]
+        carries = self._carries.carries_of_tasks((campaign, task.number) for task in tasks if task.checkpoint)
+        return tuple(_with_last_carry(task, campaign, carries) for task in tasks)
 
     def last_submitted_task(self, campaign: int) -> int:
         """Return the highest number of a submitted task; -1 if none was submitted."""
@@ -314,6 +323,18 @@ class CampaignTaskRows:
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             values = {"state": CampaignState.PURGED, "jdl": Jdl(name=""), "digest": "", "name": ""}
             self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
+
+
+def _with_last_carry(task: PublishedCampaignTask, campaign: int, carries: Carries) -> PublishedCampaignTask:
+    """Return a task whose checkpoint has the last allowed carry, if any: that with the longest time to lose."""
+    left = task.checkpoint
+    of_checkpoint = carries.get((campaign, task.number, left.attempt), ()) if left else ()
+    if left is None or not of_checkpoint:
+        return task
+    carry = max(of_checkpoint, key=lambda carry: (carry.state is not CheckpointCarryState.FAILED, carry.lost_s))
+    times = round(carry.carry_s), round(carry.lost_s)
+    left = replace(left, to=carry.cluster, state=carry.state, carry_s=times[0], lost_s=times[1])
+    return replace(task, checkpoint=left)
 
 
 def _task_for_publication(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCampaignTask:

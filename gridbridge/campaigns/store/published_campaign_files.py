@@ -10,6 +10,7 @@ from typing import TypeVar
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import PublishedCampaignEvents
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignList,
@@ -142,9 +143,13 @@ def _format_task_line(task: PublishedCampaignTask) -> str:
     )
     ways = (f"{way.attempt}:{way.cluster}:{way.job}:{'+'.join(way.lacked)}" for way in task.made_way)
     moves = (f"{move.attempt}:{move.cluster}:{move.to}" for move in task.moved)
-    checkpoints = [f"{task.checkpoint.attempt}:{task.checkpoint.cluster}"] if task.checkpoint else ()
+    checkpoints = [_format_checkpoint(task.checkpoint)] if task.checkpoint else ()
     lists = (",".join(words) or NONE for words in (copies, ways, moves, checkpoints))
     return f"{' '.join(map(str, (*identity, *location, *numbers, *lists)))}\n"
+
+
+def _format_checkpoint(left: TaskCheckpoint) -> str:
+    return f"{left.attempt}:{left.cluster}:{left.to}:{left.carry_s}:{left.lost_s}:{left.state}"
 
 
 def _format_number_or_none(number: int | None) -> int | str:
@@ -182,8 +187,15 @@ def _parse_preemption(words: str) -> TaskPreemption:
 
 
 def _parse_checkpoint(words: str) -> TaskCheckpoint:
-    attempt, cluster = words.split(":")
-    return TaskCheckpoint(attempt=int(attempt), cluster=cluster)
+    attempt, cluster, to, carry_s, lost_s, state = words.split(":")
+    return TaskCheckpoint(
+        attempt=int(attempt),
+        cluster=cluster,
+        to=to,
+        carry_s=int(carry_s),
+        lost_s=int(lost_s),
+        state=CheckpointCarryState(state),
+    )
 
 
 def _parse_moved_attempt(words: str) -> RebalancedTaskAttempt:

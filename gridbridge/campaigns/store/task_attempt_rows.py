@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows, add_carries_to_outcome
 from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
@@ -129,6 +130,7 @@ class TaskAttemptRows:
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
+        self._carries = CheckpointCarryRows(database)
 
     def unfinished_indices(self, array: CampaignArray) -> Counter[int]:
         """Return the array indices of an array's unfinished attempts, with the number of attempts at each index."""
@@ -156,8 +158,9 @@ class TaskAttemptRows:
         tasks: dict[int, list[int]] = {}
         for campaign, task in sorted(keys):
             tasks.setdefault(campaign, []).append(task)
+        carries = self._carries.carries_of_tasks(keys)
         return tuple(
-            outcome
+            add_carries_to_outcome(outcome, carries)
             for campaign, numbers in tasks.items()
             for portion in _split_task_numbers_into_portions(numbers)
             for outcome in self._database.query_rows_as(

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from gridbridge.decisions.campaigns import tasks_per_free_slot_predictor
 from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_success_records
+from gridbridge.decisions.campaigns.checkpoint_carries import allow_carries_in_situation, plan_checkpoint_carries
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import (
     ClusterClosureOrProbe,
     OpenCampaignEventsInCycle,
@@ -153,6 +154,8 @@ def _plan_task_sends(
     )
     begun = steps.exclude_prologue_and_epilogue_arrays(resumed)
     limits = RemainingTasksByLimit(situation)
+    carries = plan_checkpoint_carries(situation, reachable.campaigns)
+    reachable = allow_carries_in_situation(reachable, carries)
     allotted = distribute_slots_to_campaigns(reachable, predicted, limits, situation.campaigns, begun, barred)
     record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.split_sends_by_prologue(allotted)
@@ -170,6 +173,7 @@ def _plan_task_sends(
         steps=before,
         copies=copies,
         added=tasks_for_running_jobs(reachable, tasks, closed),
+        carries=carries,
         predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
         server_limits=add_sent_tasks_to_limits(limits.of_servers, situation.servers.rules, going),
     )
@@ -266,6 +270,11 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     undeleted = len(plan.deleted) - plan.gone
     lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
     lines += tasks_per_free_slot_predictor.describe_job_ratio_changes(plan.predicted)
+    lines += [
+        f"campaign {carry.campaign}: the checkpoint of task {carry.task} at {carry.source} may be carried to"
+        f" {carry.cluster} in {carry.carry_s:.0f} s, because otherwise {carry.lost_s:.0f} s would be lost"
+        for carry in plan.carries
+    ]
     lines += [f"sent: {sent}" if sent else ""]
     lines += [
         f"{number_with_noun(more.tasks, 'further task')} of campaign {more.campaign} to a running job at {more.cluster}"

@@ -70,6 +70,7 @@ EVENT_SENTENCES = {
     CampaignEventCode.NOT_STARTED: "{those} could be started at no cluster; the last failed start was at {cluster}",
     CampaignEventCode.INPUT_ERROR: "{those} lacked input files at {cluster}{why}",
     CampaignEventCode.OUTPUT_ERROR: "the outputs of {those} at {cluster} can't be brought home yet{why}",
+    CampaignEventCode.CHECKPOINT_ERROR: "the checkpoints of {those} can't be carried to {cluster}{why}",
     CampaignEventCode.EPILOG_EXIT_ERROR: "the epilogue failed at {cluster}{status}{why}",
     CampaignEventCode.WALLTIME_SHORT: "the walltime at {cluster} is too short{why}",
     CampaignEventCode.MEMORY_SMALL: "the requested memory at {cluster} is too small{why}",

@@ -64,32 +64,45 @@ def choose_clusters_retry_avoids(
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
-    if (holder := cluster_with_checkpoint([now, *earlier])) in clusters:
-        return tuple(sorted(clusters - {holder}))
+    if holders := clusters & {*clusters_with_checkpoint([now, *earlier])}:
+        return tuple(sorted(clusters - holders))
     failed = _clusters_of_attempts_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
     if clusters <= failed:
         failed = clusters & _clusters_of_attempts_with_outcome([now], AVOIDED_OUTCOMES)
     return tuple(sorted(failed)) if clusters - failed else ()
 
 
-def cluster_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> str:
-    """Return the cluster with a task's last checkpoint; empty if none exists, or the task has failed with it twice."""
+def clusters_with_checkpoint(attempts: Iterable[AttemptOutcomeAtCluster]) -> tuple[str, ...]:
+    """Return the clusters with a task's last checkpoint, that of its attempt first.
+
+    Empty without a checkpoint, or if the task has failed with it twice.
+    """
     failures = 0
     for attempt in sorted(attempts, key=lambda attempt: attempt.attempt, reverse=True):
         if attempt.has_progressed:
-            return attempt.cluster if failures < MOST_FAILURES_AT_CHECKPOINT else ""
+            return (attempt.cluster, *attempt.carried_to) if failures < MOST_FAILURES_AT_CHECKPOINT else ()
         failures += attempt.outcome in AVOIDED_OUTCOMES
-    return ""
+    return ()
 
 
-def checkpoint_wait_s(attempts: Iterable[AttemptOutcomeAtCluster], cluster: str) -> float:
-    """Return how long a task waits for the cluster with its checkpoint: as long as the task has run there.
+def work_in_checkpoint_s(attempts: Iterable[AttemptOutcomeAtCluster]) -> float:
+    """Return the run time that a task repeats without its last checkpoint.
+
+    An earlier attempt counts if its checkpoint was at the cluster of a later attempt that counts.
+    """
+    work_s, clusters = 0, set[str]()
+    for attempt in sorted(attempts, key=lambda attempt: attempt.attempt, reverse=True):
+        if attempt.has_progressed and (not clusters or clusters.intersection((attempt.cluster, *attempt.carried_to))):
+            clusters.add(attempt.cluster)
+            work_s += attempt.wallclock_s or 0
+    return float(work_s)
+
+
+def limit_checkpoint_wait_s(work_s: float) -> float:
+    """Return how long a task waits for a cluster with its checkpoint: as long as it has worked, within bounds.
 
     Waiting and beginning anew then cost together at most twice as much as the better of the two choices.
     """
-    work_s = sum(
-        attempt.wallclock_s or 0 for attempt in attempts if attempt.has_progressed and attempt.cluster == cluster
-    )
     return float(min(MOST_CHECKPOINT_WAIT_S, max(LEAST_CHECKPOINT_WAIT_S, work_s)))
 
 
@@ -124,7 +137,7 @@ def plan_task_retries(
         others = [other for other in by_task[attempt.campaign, attempt.task] if other.attempt != attempt.attempt]
         if may_retry_task(attempt, others, names, policy):
             never = list_walltime_overrun_clusters((attempt, *others), names)
-            holder = cluster_with_checkpoint((attempt, *others))
+            holders = names & {*clusters_with_checkpoint((attempt, *others))} - {*never}
             retry = TaskRetry(
                 campaign=attempt.campaign,
                 task=attempt.task,
@@ -133,9 +146,9 @@ def plan_task_retries(
                 avoid=choose_clusters_retry_avoids(attempt, others, names),
                 never=never,
             )
-            if holder in names and holder not in never:
-                wait_s = checkpoint_wait_s((attempt, *others), holder)
-                retry = replace(retry, checkpoint_wait_s=wait_s, others=tuple(sorted(names - {holder})))
+            if holders:
+                wait_s = limit_checkpoint_wait_s(work_in_checkpoint_s((attempt, *others)))
+                retry = replace(retry, checkpoint_wait_s=wait_s, others=tuple(sorted(names - holders)))
             retries.append(retry)
     return tuple(retries)
 

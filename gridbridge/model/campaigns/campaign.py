@@ -188,6 +188,7 @@ class TaskAttempt:
     has_progressed: bool = False  # whether a lost or preempted attempt left a newer checkpoint
     is_unwanted: bool = False  # whether the owner cancelled the task during the attempt
     checkpoint_times: CheckpointTimes | None = None  # set only in the cycle that finds the attempt's end
+    checkpoint_bytes: int | None = None  # size of the last checkpoint; None: unknown, or without a checkpoint
     max_rss_kb: int | None = None  # largest resident set of a process; None: not measured
     written_kb: int | None = None  # kB written to filesystems
     max_vmem_kb: int | None = None  # virtual memory, set only in the cycle that finds the attempt's end
@@ -227,6 +228,7 @@ class AttemptOutcomeAtCluster:
     is_overrun: bool = False
     has_progressed: bool = False
     wallclock_s: int | None = None
+    carried_to: tuple[str, ...] = ()  # clusters to which the attempt's checkpoint was carried
 
     @classmethod
     def from_attempt(cls, attempt: TaskAttempt, cluster: str) -> Self:

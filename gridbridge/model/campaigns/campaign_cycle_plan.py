@@ -28,7 +28,12 @@ from gridbridge.model.campaigns.campaign_events import (
     FailureEventsChangedInCycle,
 )
 from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
-from gridbridge.model.campaigns.checkpoint_statistics import CampaignCheckpointTimes, TaskLossRate
+from gridbridge.model.campaigns.checkpoint_statistics import (
+    CampaignCheckpointTimes,
+    CheckpointCarry,
+    TaskLossRate,
+    WaitingCheckpoint,
+)
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
 from gridbridge.model.campaigns.grouped_tasks import PullingJob, TasksForRunningJob
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -284,6 +289,9 @@ class CampaignCycleSituation:
     awaiting: Mapping[int, int] = field(default_factory=dict)
     loss_rates: tuple[TaskLossRate, ...] = ()
     checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
+    waiting_checkpoints: tuple[WaitingCheckpoint, ...] = ()
+    # bytes per second of carries to clusters that don't see the files of this host, by owner and cluster
+    carry_rates: Mapping[tuple[int, str], float] = field(default_factory=dict)
     # the present night and the next nights, by cluster with nightly tasks
     nights: Mapping[str, tuple[Night, ...]] = field(default_factory=dict)
     group_below_s: float = 0.0  # tasks with a shorter mean run time are grouped into jobs
@@ -354,6 +362,7 @@ class CampaignCyclePlan:
     measured: tuple[MeasuredTaskAttempt, ...] = ()
     behind: tuple[int, ...] = ()  # campaigns that send no task until arrays are restored from root's ledger
     server_limits: tuple[FileServerLimit, ...] = ()  # limits of tasks at the clusters of file servers
+    carries: tuple[CheckpointCarry, ...] = ()  # carries of checkpoints that the tasks in `sends` may need
 
     @property
     def starts_next_cycle_at_once(self) -> bool:

@@ -41,6 +41,7 @@ class CampaignEventCode(StrEnum):
     NOT_STARTED = "NOT_STARTED"  # no cluster could start the tasks, which are not retried
     INPUT_ERROR = "INPUT_ERROR"  # input files can't be carried to a cluster, or tasks ended because they were missing
     OUTPUT_ERROR = "OUTPUT_ERROR"  # outputs of tasks can't be brought from a cluster
+    CHECKPOINT_ERROR = "CHECKPOINT_ERROR"  # checkpoints of tasks can't be carried to a cluster
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"
     WALLTIME_SHORT = "WALLTIME_SHORT"  # many of the first tasks overran their walltime
     MEMORY_SMALL = "MEMORY_SMALL"  # many of the first tasks needed more memory than requested

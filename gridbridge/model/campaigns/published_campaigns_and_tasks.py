@@ -6,6 +6,7 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, is_task_cancelled_by_owner
 from gridbridge.model.campaigns.campaign_predecessors import AwaitedPredecessor
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculative_attempts import PublishedCompetingAttempt
 from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
@@ -137,6 +138,10 @@ class TaskCheckpoint:
 
     attempt: int
     cluster: str
+    to: str = ""  # the cluster of the last carry; empty: no carry was allowed
+    carry_s: int = 0  # expected seconds of the carry
+    lost_s: int = 0  # expected seconds that are lost without the carry
+    state: CheckpointCarryState = CheckpointCarryState.ALLOWED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ def upgrade() -> None:
     _campaign_marks()
     _campaign_speeds()
     _carries_and_file_servers()
+    _checkpoints()
     _subscriptions()
     _masters()
     _nodes()
@@ -199,6 +200,7 @@ def _campaign_arrays() -> None:
         *columns.integer_columns("array", "place"),
         *columns.text_columns("outcome"),
         *columns.integer_columns("exit_status", "wallclock_s", "max_rss_kb", "written_kb", nullable=True),
+        *columns.integer_columns("checkpoint_bytes", nullable=True),
         *columns.flag_columns("is_past", "is_overrun", "has_progressed", "is_unwanted"),
         sqlite_with_rowid=False,
     )
@@ -326,12 +328,23 @@ def _carries_and_file_servers() -> None:
         sa.Column("load", sa.Float),
         *columns.time_columns("load_at", nullable=True),
     )
+
+
+def _checkpoints() -> None:
     op.create_table(
         "campaign_checkpoint_times",
         *columns.integer_key_columns("campaign"),
         *columns.integer_columns("timed"),
         *columns.float_columns("total_s"),
     )
+    op.create_table(
+        "campaign_checkpoint_carries",
+        *columns.integer_key_columns("campaign", "task", "attempt"),
+        *columns.text_key_columns("cluster"),
+        *columns.text_columns("source", "state"),
+        *columns.float_columns("carry_s", "lost_s"),
+    )
+    op.create_index("campaign_checkpoint_carries_state", "campaign_checkpoint_carries", ["state"])
     op.create_table(
         "campaign_loss_rates",
         *columns.integer_key_columns("uid"),

@@ -23,14 +23,14 @@ def test_complete_and_timed_checkpoints_are_counted(
 ) -> None:
     """Only the end of a long file is read."""
     results.submit("x.dat")
-    for name, text in (("0.1", "150\n-\n250\n"), ("0.2", ""), ("1.3", "100\n" * 5000)):
+    for name, text in (("0.1", "150 9\n- 9\n250 70\n"), ("0.2", ""), ("1.3", "100 7\n" * 5000)):
         (results.there / f"{name}.checkpoints").write_text(text)
     monkeypatch.setattr(sys, "argv", ["", "7", "beta", "0:1,0:2,1:3,1:4"])
 
     assert 0 == run_task_record_reader(results.paths)
 
-    long = [1, 3, 1023, 1023, 1023.0]
-    expected = [[0, 1, 3, 2, 4.0], [0, 2, 0, 0, 0.0], long]
+    long = [1, 3, 682, 682, 682.0, 7]
+    expected = [[0, 1, 3, 2, 4.0, 70], [0, 2, 0, 0, 0.0, None], long]
     assert {"checkpoints": expected, "usage": []} == json.loads(capsys.readouterr().out)
 
 

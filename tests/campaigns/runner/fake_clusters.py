@@ -128,6 +128,16 @@ class CarryingGrid(Grid):
     def start_output_carry(self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]) -> StartedProgram:
         return self._start(f"bring {campaign} {cluster} {[task for task, _ in attempts]}")
 
+    def start_checkpoint_carry(
+        self, campaign: int, source: str, cluster: str, attempts: Iterable[tuple[int, int]]
+    ) -> StartedProgram:
+        return self._start(f"save {campaign} {source} {cluster} {[*attempts]}")
+
+    def start_checkpoint_removal(
+        self, campaign: int, cluster: str, attempts: Iterable[tuple[int, int]]
+    ) -> StartedProgram:
+        return self._start(f"drop {campaign} {cluster} {[*attempts]}")
+
     def end_carry(self, status: int = 0, stdout: bytes = CARRIED, stderr: bytes = b"") -> None:
         """End the program that was started last."""
         self.carries[-1].result = CompletedProgram((), status, stdout, stderr)

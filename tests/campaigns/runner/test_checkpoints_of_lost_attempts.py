@@ -60,13 +60,13 @@ _site = site_fixture(SavingSite)
 def test_a_lost_attempt_waits_for_its_checkpoints_and_a_failed_attempt_does_not(site: SavingSite) -> None:
     assert [1] == [attempt.task for attempt in site.ends(PREEMPTED, FAILED)]
 
-    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
+    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5, 7000]]}')
     assert site.programs.has_new_end()
     saved, failed = site.ends(PREEMPTED, FAILED)
 
     assert [FIRST] == site.reading.told
-    assert (True, TWO) == (saved.has_progressed, saved.checkpoint_times)
-    assert (False, None) == (failed.has_progressed, failed.checkpoint_times)
+    assert (True, TWO, 7000) == (saved.has_progressed, saved.checkpoint_times, saved.checkpoint_bytes)
+    assert (False, None, None) == (failed.has_progressed, failed.checkpoint_times, failed.checkpoint_bytes)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,10 @@ def test_a_lost_attempt_waits_for_its_checkpoints_and_a_failed_attempt_does_not(
         (b"", 2),
         (b"[]", 0),
         (b'{"checkpoints": [[0]]}', 0),
-        (b'{"checkpoints": [[0, 1, 1, 2, 3]]}', 0),
-        (b'{"checkpoints": [[0, 1, 2, 2, NaN]]}', 0),
-        (b'{"checkpoints": [[0, 1, -1, 0, 0]]}', 0),
+        (b'{"checkpoints": [[0, 1, 1, 2, 3, 7]]}', 0),
+        (b'{"checkpoints": [[0, 1, 2, 2, NaN, 7]]}', 0),
+        (b'{"checkpoints": [[0, 1, -1, 0, 0, 7]]}', 0),
+        (b'{"checkpoints": [[0, 1, 1, 1, 3, -7]]}', 0),
     ],
 )
 def test_checkpoints_that_can_not_be_read_are_read_again_for_two_minutes(
@@ -125,7 +126,7 @@ def test_campaigns_of_an_owner_take_turns(site: SavingSite) -> None:
 def test_attempts_whose_end_is_not_reported_any_more_are_forgotten(site: SavingSite) -> None:
     """Root may have given up the campaign, which records other ends."""
     site.ends(LOST, LOST)
-    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
+    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5, 7000]]}')
     site.ends()
     site.passed_s = LONGEST_WAIT_S
 
@@ -174,7 +175,7 @@ def test_an_end_without_checkpoints_waits_for_nothing(
 def test_a_task_with_a_checkpoint_runs_again_first_there_and_its_costs_are_stored(site: SavingSite) -> None:
     site.insert(replace(site.campaign, number=2))
     site.ends(PREEMPTED, PREEMPTED)
-    site.reading.end(b'{"checkpoints": [[1, 1, 3, 2, 3.5]]}')
+    site.reading.end(b'{"checkpoints": [[1, 1, 3, 2, 3.5, 7000]]}')
     ended = tuple(site.ends(PREEMPTED, PREEMPTED))
 
     situation = made_situation(campaigns=(site.campaign,), arrays=(site.array,), ended=ended, over=(site.array,))
@@ -199,7 +200,7 @@ def test_a_task_begins_anew_elsewhere_after_it_has_waited_as_long_as_it_worked(
     site: SavingSite, waited_s: float, never: tuple[str, ...]
 ) -> None:
     site.ends(PREEMPTED)
-    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5]]}')
+    site.reading.end(b'{"checkpoints": [[0, 1, 3, 2, 3.5, 7000]]}')
     ended = tuple(site.ends(PREEMPTED))
     site.do(plan_campaign_cycle(made_situation(campaigns=(site.campaign,), arrays=(site.array,), ended=ended)))
 

@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign_predecessors import (
     PredecessorCondition,
     PredecessorProgress,
 )
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarryState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaign,
     PublishedCampaignList,
@@ -156,6 +157,31 @@ SHOWN_BY = "  gridstat -j 7.1 -E shows the task's standard error to the owner"
 def test_why_of_a_task_explains_its_last_attempt(published: Path, task: str, told: list[str]) -> None:
     """Tasks are numbered from 0, as in CIGRI_JOB_ID."""
     assert why(published, task).output.splitlines()[1:] == told
+
+
+HERE = "at this cluster, and is sent before other tasks"
+HERE_OR_THERE = "at this cluster or at gamma, and is sent before other tasks"
+
+
+@pytest.mark.parametrize(
+    ("state", "where", "verb"),
+    [
+        (CheckpointCarryState.ALLOWED, HERE_OR_THERE, "may be carried"),
+        (CheckpointCarryState.CARRIED, HERE_OR_THERE, "was carried"),
+        (CheckpointCarryState.OVER, HERE_OR_THERE, "was carried"),
+        (CheckpointCarryState.FAILED, HERE, "could not be carried"),
+    ],
+)
+def test_why_of_a_task_tells_both_times_that_decide_on_a_carry(
+    published: Path, state: CheckpointCarryState, where: str, verb: str
+) -> None:
+    left = TaskCheckpoint(attempt=1, cluster="beta", to="gamma", carry_s=15, lost_s=600, state=state)
+    task = replace(SENT, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True, checkpoint=left)
+    published_campaign_files.publish_campaign_task_file(7, 0, (task,), str(published))
+
+    times = "the carry takes about 15 s, and without the carry about 600 s are lost"
+    expected = [f"{LEFT} continues {where}", f"  the checkpoint {verb} to gamma: {times}"]
+    assert expected == why(published, "7.0").output.splitlines()[-2:]
 
 
 @pytest.mark.parametrize(

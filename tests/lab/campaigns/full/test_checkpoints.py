@@ -1,7 +1,8 @@
-"""A task that is preempted or loses its host goes on at its checkpoint, at the same cluster."""
+"""A task that is preempted or loses its host goes on at its checkpoint, also at another cluster."""
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,6 +21,10 @@ until [ -e ../../go ]; do sleep 0.1; n=$((n + 1)); done
 : #"""
 
 
+KEYS = {"checkpointing_type": "signal", "checkpoint_files": ["state"], "checkpoint_s": 2}
+JDL = {"name": "saves", "nb_jobs": 1, "exec_file": COUNT, "exec_directory": "~/saves"} | KEYS
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _besteffort(site: Grid) -> Iterator[None]:
     site.sh(HOST, f"{SETUP} --apply")
@@ -29,8 +34,9 @@ def _besteffort(site: Grid) -> Iterator[None]:
     site.sh(HOST, f"{SETUP} --remove --apply")
 
 
-def preempt(grid: Grid, cluster: str, number: int) -> None:
-    """Run a job that needs all of the cluster until the campaign's task is preempted."""
+@contextmanager
+def preempted(grid: Grid, cluster: str, number: int) -> Iterator[None]:
+    """Run a job that needs all of the cluster; the campaign's task is preempted before the block."""
     if cluster == "beta":
         words = "for n in 1 2; do qsub -terse -pe smp 2 -b y sleep 600; done"
         user, end = "bob", f"qdel {' '.join(grid.sh('beta-master', words, user='bob').split())}"
@@ -38,12 +44,25 @@ def preempt(grid: Grid, cluster: str, number: int) -> None:
         said = grid.sh("gamma-master", "oarsub -l nodes=2,walltime=0:5:0 'sleep 300'", user="bo_gamma")
         user, end = "bo_gamma", f"oardel {re.findall('OAR_JOB_ID=([0-9]*)', said)[0]}"
     grid.until(lambda: outcomes(grid, number)["preempted"] == 1, "the task to be preempted", CAMPAIGN_S)
+    yield
     grid.sh(f"{cluster}-master", end, user=user)
 
 
 def cut_power(grid: Grid, host: str) -> None:
     grid.lab("power", host, "cut")
     grid.lab("power", host, "on")
+
+
+def counts(grid: Grid, cluster: str) -> list[list[str]]:
+    """Return what each attempt has noted at a cluster when it began."""
+    host, user = AT[cluster]
+    return [line.split() for line in grid.sh(host, "cat ~/saves/counts 2>/dev/null; :", user=user).splitlines()]
+
+
+def until_saved(grid: Grid, cluster: str, number: int, checkpoints: int = 1) -> None:
+    host, user = AT[cluster]
+    saved = f"cat ~/saves/campaign.{number}/0.1.checkpoints 2>/dev/null; :"
+    grid.until(lambda: len(grid.sh(host, saved, user=user).splitlines()) >= checkpoints, "checkpoints", CAMPAIGN_S)
 
 
 @pytest.mark.parametrize(
@@ -54,26 +73,44 @@ def cut_power(grid: Grid, host: str) -> None:
 def test_a_task_goes_on_at_its_checkpoint(site: Grid, cluster: str, *, is_lost: bool) -> None:
     host, user = AT[cluster]
     site.sh(host, "rm -rf ~/saves && mkdir ~/saves", user=user)
-    keys = {"checkpointing_type": "signal", "checkpoint_files": ["state"], "checkpoint_s": 2}
-    jdl = {"name": "saves", "nb_jobs": 1, "exec_file": COUNT, "exec_directory": "~/saves", "clusters": {cluster: {}}}
-    number = submit(site, jdl | keys)
-
-    def counts() -> list[list[str]]:
-        return [line.split() for line in site.sh(host, "cat ~/saves/counts 2>/dev/null; :", user=user).splitlines()]
-
-    saved = f"cat ~/saves/campaign.{number}/0.1.checkpoints 2>/dev/null; :"
-    site.until(lambda: site.sh(host, saved, user=user).split(), "a checkpoint", CAMPAIGN_S)
+    number = submit(site, JDL | {"clusters": {cluster: {}}})
+    until_saved(site, cluster, number)
     if is_lost:
-        cut_power(site, counts()[0][2])
+        cut_power(site, counts(site, cluster)[0][2])
     else:
-        preempt(site, cluster, number)
-    site.until(lambda: len(counts()) == 2, "the task to go on", CAMPAIGN_S)
+        with preempted(site, cluster, number):
+            pass
+    site.until(lambda: len(counts(site, cluster)) == 2, "the task to go on", CAMPAIGN_S)
     why = site.sh(HOST, f"gridbridge why {number}.0")
     site.sh(host, "touch ~/saves/go", user=user)
     found = until_state(site, number, "terminated")
 
-    (first, *_), (second, continued, _) = counts()
+    (first, *_), (second, continued, _) = counts(site, cluster)
     assert ("0", "1") == (first, continued)
     assert int(second) > 0
     assert (1, 0) == (found["ended"], found["failed"])
     assert f"attempt 1 left a checkpoint at {cluster}, from which the next attempt continued" in why
+
+
+def test_a_task_goes_on_at_another_cluster_while_its_own_is_full(site: Grid) -> None:
+    """The checkpoint is carried, and then removed at the first cluster."""
+    for host, user in AT.values():
+        site.sh(host, "rm -rf ~/saves && mkdir ~/saves", user=user)
+    site.sh(HOST, "gridbridge drain gamma --reason 'the task begins at beta'")
+    number = submit(site, JDL | {"clusters": {"beta": {}, "gamma": {}}})
+    until_saved(site, "beta", number, checkpoints=6)  # a carry takes less time than to repeat the work
+    site.sh(HOST, "gridbridge undrain gamma")
+
+    with preempted(site, "beta", number):
+        site.until(lambda: counts(site, "gamma"), "the task to go on at gamma", CAMPAIGN_S)
+        why = site.sh(HOST, f"gridbridge why {number}.0")
+        site.sh("gamma-master", "touch ~/saves/go", user="al_gamma")
+        found = until_state(site, number, "terminated")
+
+    ((begin, continued, _),) = counts(site, "gamma")
+    assert "1" == continued
+    assert int(begin) > 0
+    assert (1, 0) == (found["ended"], found["failed"])
+    assert re.search("to gamma: the carry takes about [0-9]+ s, and without the carry about [0-9]+ s are lost", why)
+    left = f"ls ~/saves/campaign.{number}/0.1/state 2>/dev/null; :"
+    site.until(lambda: not site.sh(HOST, left, user="alice"), "the first copy to be removed", CAMPAIGN_S)
