@@ -158,7 +158,7 @@ def test_gridsub_check_says_that_tasks_wait_for_the_prologue() -> None:
 @pytest.mark.parametrize(
     ("wish", "told", "waits"),
     [
-        ({"queue": "long"}, "beta has no queue long: no task goes there", "has what its tasks request"),
+        ({"queue": "long"}, "beta has no queue long: no task goes there", "has the resources that its tasks request"),
         ({"queue": "all.q"}, "beta: 3 free slots, 1 task would go there now", ""),
         ({"project": "none"}, "beta has no project none: no task goes there", "for ever"),
         (
