@@ -21,7 +21,7 @@ from gridbridge.decisions.campaigns.file_server_task_limits import RemainingTask
 from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import semi_besteffort_slots_left
 from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounter
-from gridbridge.decisions.campaigns.task_group_sizes import task_group_sizes
+from gridbridge.decisions.campaigns.task_group_sizes import count_tasks_side_by_side, task_group_sizes
 from gridbridge.decisions.campaigns.unsent_task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import ALONE, Campaign, CampaignArray, CampaignCluster, TaskGroupSize
 from gridbridge.model.campaigns.campaign_configuration_sections import FairShareUnit
@@ -196,6 +196,7 @@ class TaskAllotmentToClusters:
             tasks=min(
                 self._unsent.count_tasks_for_cluster(campaign.number, cluster),
                 self._matching.count_startable_tasks(campaign, cluster),
+                self._max_filled_jobs(campaign, cluster),
             ),
             slots=campaign.jdl.clusters[cluster].slots,
             first=max(0, self._situation.sharing.first_tasks - sent),
@@ -214,13 +215,21 @@ class TaskAllotmentToClusters:
         unsent = self._unsent.count_unsent_tasks(campaign.number)
         worth = self._carries.max_tasks_worth_carrying(campaign, cluster, unsent, self.given[pair])
         allowed = self._remaining.tasks.remaining_tasks(campaign, cluster)
-        tasks_taken = max(0, min(tasks, most, worth, allowed, self._unsent.count_tasks_for_cluster(*pair)))
+        filled = self._max_filled_jobs(campaign, cluster)
+        tasks_taken = max(0, min(tasks, most, worth, allowed, filled, self._unsent.count_tasks_for_cluster(*pair)))
         if tasks_taken:
             self._unsent.take_unsent_tasks(*pair, tasks_taken)
             self.given[pair] += tasks_taken
             self._remaining.tasks.take_tasks(*pair, tasks_taken)
             self._matching.take_arrays_for_allotted_tasks(campaign, cluster, self.given[pair])
         return tasks_taken
+
+    def _max_filled_jobs(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many more jobs have a task for each of their tasks side by side; the last job may have fewer."""
+        number, clusters = campaign.number, campaign.jdl.clusters
+        taken = sum(self.given[number, name] * count_tasks_side_by_side(campaign, name) for name in clusters)
+        left = max(0, self._situation.waiting.get(number, 0) - taken)
+        return -(-left // count_tasks_side_by_side(campaign, cluster))
 
     def _sort_clusters_best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         """Sort clusters: fast before slow, then by free slots; clusters where tasks waited in vain are last.

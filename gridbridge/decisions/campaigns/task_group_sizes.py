@@ -51,13 +51,21 @@ def largest_task_group(
     return TaskGroupSize(tasks=tasks, begin_s=int(begin_s)) if tasks > 1 else ALONE
 
 
+def count_tasks_side_by_side(campaign: Campaign, cluster: str) -> int:
+    """Return how many tasks fill a job of a campaign; 1 if the campaign's next jobs run a single task."""
+    jdl = campaign.jdl
+    are_single = jdl.type is not CampaignType.DEFAULT or jdl.checkpoint_files or jdl.inputs
+    return 1 if are_single or campaign.succeeded < jdl.first_tasks else jdl.clusters[cluster].side_by_side
+
+
 def task_group_sizes(
     situation: CampaignCycleSituation, jobs: Mapping[CampaignCluster, int], unsent: Mapping[int, int]
 ) -> dict[CampaignCluster, TaskGroupSize]:
     """Return how many tasks a job runs, by campaign and cluster, where jobs of this cycle may run several tasks.
 
     `jobs` has the numbers of jobs, `unsent` the campaigns' tasks beyond a task for each job. A campaign's tasks are
-    spread over all its jobs: larger groups would leave slots without a task. The tasks of `first_tasks` and tasks whose
+    spread over all its jobs: larger groups would leave slots without a task, but smaller groups than the tasks side by
+    side would leave slots of a job unused. The tasks of `first_tasks` and tasks whose
     input files are carried are not grouped.
     """
     total = Counter[int]()
@@ -76,7 +84,9 @@ def task_group_sizes(
         size = _with_further_tasks(
             size, request.walltime_s, situation, is_measured=mean_s is not None and mean_s < NEVER_S
         )
-        tasks = min(size.tasks, 1 + unsent.get(number, 0) // total[number])
+        more = unsent.get(number, 0)
+        filled = min(count_tasks_side_by_side(campaign, cluster), 1 - -more // total[number])
+        tasks = max(filled, min(size.tasks, 1 + more // total[number]))
         if tasks > 1:
             sizes[number, cluster] = replace(size, tasks=tasks)
     return sizes

@@ -160,6 +160,19 @@ def test_a_cycle_fills_its_jobs_with_short_tasks_and_says_so() -> None:
     assert describe_campaign_cycle_plan(plan) == ["sent: 90 tasks of campaign 1 to beta in 3 jobs"]
 
 
+@pytest.mark.parametrize(("tasks", "group", "jobs"), [(40, 4, 10), (42, 4, 11), (3, 3, 1), (1, 1, 1), (400, 4, 25)])
+def test_jobs_are_filled_with_tasks_side_by_side(tasks: int, group: int, jobs: int) -> None:
+    """100 slots are free, and each job requests four."""
+    wide = {"beta": request(side_by_side=4, slots=4, temporal_grouping=False)}
+    room = {"beta": ClusterCapacityForCampaigns(free_slots=100, max_slots=100, slots=100)}
+
+    (send,) = plan_campaign_cycle(
+        made_situation(campaigns=(campaign(tasks, clusters=wide),), waiting={1: tasks}, room=room)
+    ).sends
+
+    assert (min(tasks, 100), group, jobs) == (send.tasks, send.group.tasks, send.jobs)
+
+
 PULL = {"pull_wait_s": 60, "pull_ahead_s": 60.0}
 
 
