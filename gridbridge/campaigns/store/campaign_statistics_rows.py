@@ -171,10 +171,10 @@ class InputCarryRows:
         """Return {uid: bytes per second} of the timed carries to a cluster."""
         return {uid: rate for (uid, at), rate in self.measured_rates().items() if at == cluster}
 
-    def expected_rates(self, uids: Iterable[int], clusters: Collection[str]) -> dict[tuple[int, str], float]:
-        """Return the bytes per second of the owners' next carries to these clusters."""
+    def expected_rates(self, uids: Collection[int], clusters: Iterable[str]) -> dict[str, dict[int, float]]:
+        """Return the bytes per second of the owners' next carries to these clusters, by cluster and owner."""
         rates = self.measured_rates()
-        return {(uid, cluster): rates.get((uid, cluster), USUAL_RATE) for uid in uids for cluster in clusters}
+        return {cluster: {uid: rates.get((uid, cluster), USUAL_RATE) for uid in uids} for cluster in clusters}
 
     def measured_rates(self) -> dict[tuple[int, str], float]:
         """Return the bytes per second of timed carries, by owner and cluster."""

@@ -57,14 +57,14 @@ def _carries_worth_their_time(
     home_start_s = min((start_s for start_s in home if start_s is not None), default=None)
     if home_start_s is None:  # such a wait lasts about as long again as it has lasted
         home_start_s = max(LEAST_UNKNOWN_WAIT_S, checkpoint.waited_s)
-    rates = situation.carry_rates
+    bytes_per_s = {cluster: of_owners[campaign.uid] for cluster, of_owners in situation.carry_rates.items()}
     for name in campaign.jdl.clusters:
         start_s = starts.start_s(campaign, name) if name in checkpoint.never else None
         if start_s is None or name in checkpoint.excluded or checkpoint.size_bytes is None:
             continue
         lost_s = lost_s_without_carry(home_start_s, start_s, checkpoint.work_s)
-        source = max(checkpoint.clusters, key=lambda cluster: rates.get((campaign.uid, cluster), inf))
-        both = (rates.get((campaign.uid, cluster), inf) for cluster in (source, name))
+        source = max(checkpoint.clusters, key=lambda cluster: bytes_per_s.get(cluster, inf))
+        both = (bytes_per_s.get(cluster, inf) for cluster in (source, name))
         carry_s = checkpoint_carry_s(checkpoint.size_bytes, both)
         if carry_s < lost_s:
             yield CheckpointCarry(

@@ -290,8 +290,8 @@ class CampaignCycleSituation:
     loss_rates: tuple[TaskLossRate, ...] = ()
     checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
     waiting_checkpoints: tuple[WaitingCheckpoint, ...] = ()
-    # bytes per second of carries to clusters that don't see the files of this host, by owner and cluster
-    carry_rates: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    # bytes per second of carries to clusters that don't see the files of this host, by cluster and owner
+    carry_rates: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     # the present night and the next nights, by cluster with nightly tasks
     nights: Mapping[str, tuple[Night, ...]] = field(default_factory=dict)
     group_below_s: float = 0.0  # tasks with a shorter mean run time are grouped into jobs

@@ -64,7 +64,7 @@ class SavingSite(GridSite):
             kept_off=self.campaigns.count_tasks_by_exclusions(),
             room={name: ClusterCapacityForCampaigns(free_slots=1, max_slots=9) for name in free},
             waiting_checkpoints=self.carries.waiting_checkpoints(self.clock.now()),
-            carry_rates={(1000, "gamma"): 10.0 * MB},
+            carry_rates={"gamma": {1000: 10.0 * MB}},
             **more,
         )
         self.do(plan_campaign_cycle(situation))

@@ -1,5 +1,6 @@
 """A checkpoint is carried to another cluster if this takes less time than would be lost without it."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
 )
 from gridbridge.model.campaigns.checkpoint_statistics import WaitingCheckpoint
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
+from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
 MB = 1_000_000
@@ -51,7 +53,7 @@ def situation(
         "there": (CampaignTaskCountsAtCluster(campaign=1, cluster="alpha", waiting=0, listed=running),),
         "sharing": FairShareInputs(mean_s={1: {"alpha": 100.0}}),
         "waiting_checkpoints": checkpoints,
-        "carry_rates": {(1000, "gamma"): 10.0 * MB},
+        "carry_rates": {"gamma": {1000: 10.0 * MB}},
     }
     return make_cycle_situation(**usual | more)
 
@@ -122,6 +124,12 @@ def test_a_task_is_sent_in_the_cycle_that_allows_its_carry() -> None:
     assert ["gamma"] == [carry.cluster for carry in plan.carries]
     assert ("gamma", 1) == (send.cluster, send.tasks)
     assert (TaskCountByExclusions(tasks=1, avoid=("beta",), never=("beta",)),) == send.kept_off
+
+
+def test_the_journal_keeps_what_decided() -> None:
+    seen = situation(FULL, SAVED)
+
+    assert seen == model_value_from_json(json.loads(json.dumps(model_value_to_json(seen))), CampaignCycleSituation)
 
 
 TIMES = st.floats(0, 1e7)
