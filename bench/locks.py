@@ -19,7 +19,7 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_runner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
@@ -137,7 +137,7 @@ def _restored(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
         number = CampaignRows(database).insert_campaign(campaign(tasks), "token")
         actions = CampaignPlanExecutor(
-            database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection(), _Ledger(tasks)
+            database, CampaignStatisticsRecorder(database), Clock(), CampaignFailuresSection(), _Ledger(tasks)
         )
         database.told()
         actions.execute_plan(
@@ -204,7 +204,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CampaignPlanExecutor(database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection())
+    actions = CampaignPlanExecutor(database, CampaignStatisticsRecorder(database), Clock(), CampaignFailuresSection())
     actions.execute_plan(CampaignCyclePlan(missed=missed))
     actions.execute_plan(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended

@@ -17,8 +17,8 @@ from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
 from gridbridge.batch.gridengine import cell_object_queries, qconf_parser_and_edits, sge_command_line_builders
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
+from gridbridge.batch.gridengine import home_start_guards as gridengine_tasks
 from gridbridge.batch.gridengine import host_membership as gridengine_membership
-from gridbridge.batch.gridengine import local_task_guards as gridengine_tasks
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
@@ -136,11 +136,11 @@ class StarterHomeTaskControl(JobHoldControl[AccessSettings], Protocol[AccessSett
 
     HAS_START_TIMES: bool  # whether a start time in the future can keep a job from restarting
 
-    def prevent_job_restart(self, access: AccessSettings, job: str, request: JobRequest, /) -> None:
+    def defer_job_restart(self, access: AccessSettings, job: str, request: JobRequest, /) -> None:
         """Set a running job's start time far in the future, so that the job does not start again."""
 
     def restore_start_time(self, access: AccessSettings, job: str, /) -> str | None:
-        """Restore the start time that `prevent_job_restart` saved; return the saved text if it is no time."""
+        """Restore the start time that `defer_job_restart` saved; return the saved text if it is no time."""
 
     def query_job_request(self, access: AccessSettings, job: str, /) -> JobRequest:
         """Return a job's request, with the submission time if the batch system reuses job ids."""

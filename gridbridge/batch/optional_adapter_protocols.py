@@ -105,7 +105,7 @@ class ExecutionHostMembership(Protocol):
 
 
 class HostMembershipMaker(Protocol[AccessSettings]):
-    def make_host_membership(
+    def create_host_membership_adapter(
         self, settings: MachineBootstrapSection, access: AccessSettings, /
     ) -> ExecutionHostMembership:
         """Return the object that adds hosts to a cluster; only new machines need `settings`."""

@@ -82,7 +82,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     for name in clusters:
         table = subtable_or_empty(clusters, name)
         mistakes = (*_cluster_kind_problems(table), *_cluster_ssh_problems(table, name == local))
-        mistakes += tuple(_cluster_api_problems(table, name == local))
+        mistakes += tuple(_problems_of_cluster_api_keys(table, name == local))
         mistakes += tuple(_embedded_mixture_problems(table, subtable_or_empty(clusters, str(local))))
         mistakes += tuple(_cluster_claim_problems(table, name == local))
         yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
@@ -131,7 +131,7 @@ def _cluster_ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         yield f"push{ConfigKeyProblem(push, 'with ssh', 'none, as this cluster is queried at intervals')}"
 
 
-def _cluster_api_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+def _problems_of_cluster_api_keys(cluster: Table, is_local: bool) -> Iterator[str]:
     address = cluster.get("api", "")
     if "api" in config_keys_of_cluster_kind(cluster).lacks:
         return

@@ -18,7 +18,7 @@ def home_cluster_host_membership(policy: Policy) -> "ExecutionHostMembership":
     name = policy.site.cluster
     cluster = configured_cluster_access(policy, name)
     if changes_hosts := batch_adapter_of_cluster(cluster).changes_hosts:
-        return changes_hosts.make_host_membership(policy.bootstrap, cluster)
+        return changes_hosts.create_host_membership_adapter(policy.bootstrap, cluster)
     kinds = " or ".join(kind for kind, adapter in ADAPTERS.items() if adapter.changes_hosts)
     raise errors.ConfigError((f"[cluster.{name}] kind: {cluster.kind}; expected {kinds}",))
 

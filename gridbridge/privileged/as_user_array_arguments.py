@@ -47,7 +47,7 @@ class AsUserArrayArguments:
         key, is_given, seconds = words[0].partition(CHECKPOINT) if words else ("", "", "")
         if is_given and not key and _is_checkpoint_interval(seconds) and self.verb in (SEND, SEND_COPIES):
             self.checkpoint_s, words = int(seconds), words[1:]
-        group = _parse_group(words[0]) if words and self.verb == SEND else None
+        group = _parse_grouped_tasks_argument(words[0]) if words and self.verb == SEND else None
         # tasks of a job, seconds after which the job begins no task, and seconds for which it waits for further tasks
         self.group = group or (1, 0, 0)
         words = words[1:] if group else words
@@ -114,7 +114,7 @@ def _is_checkpoint_interval(text: str) -> bool:
     return is_short_ascii_number(text) and LEAST_CHECKPOINT_S <= int(text) <= MOST_CHECKPOINT_S
 
 
-def _parse_group(text: str) -> "tuple[int, int, int] | None":
+def _parse_grouped_tasks_argument(text: str) -> "tuple[int, int, int] | None":
     key, is_given, numbers = text.partition(GROUP)
     words = [*numbers.split(","), "0"][:3] if numbers.count(",") < 3 else []
     if key or not is_given or len(words) < 3 or not all(map(is_short_ascii_number, words)):
@@ -144,5 +144,5 @@ class ArraySendProgress:
         """Return the line that send-arrays prints: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
-        status = as_user_refusals_and_user_switch.as_user_exit_status(self.error)
+        status = as_user_refusals_and_user_switch.exit_status_of_as_user_error(self.error)
         return f"{status} {self.job or 0} {as_user_refusals_and_user_switch.limited_error_line(self.error)}"

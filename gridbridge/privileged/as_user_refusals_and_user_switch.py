@@ -60,7 +60,7 @@ STATUS = {
 
 def print_as_user_error_and_exit(error: Exception) -> NoReturn:
     os.write(2, f"gridbridge-as-user: {limited_error_line(error)}\n".encode("utf-8", "replace"))
-    os._exit(as_user_exit_status(error))
+    os._exit(exit_status_of_as_user_error(error))
 
 
 def limited_error_line(error: Exception) -> str:
@@ -68,7 +68,7 @@ def limited_error_line(error: Exception) -> str:
     return error_on_one_line(error)[:1000]
 
 
-def as_user_exit_status(error: Exception) -> int:
+def exit_status_of_as_user_error(error: Exception) -> int:
     return STATUS.get(type(error), FAILED)
 
 

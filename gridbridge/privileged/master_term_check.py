@@ -3,7 +3,7 @@
 A master records its term before its first act. From then on root refuses calls with an earlier term, or without a term.
 """
 
-from gridbridge.campaigns.store.master_records import RECORD_BYTES, read_master_record, write_master_record
+from gridbridge.campaigns.store.leading_master_record import RECORD_BYTES, read_master_record, write_master_record
 from gridbridge.campaigns.store.root_ledger import require_private_ledger_folder
 from gridbridge.errors import MasterDeposed
 from gridbridge.model.fixed_paths import LEDGER, MASTER_TERM

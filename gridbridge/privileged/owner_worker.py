@@ -100,5 +100,5 @@ def _answer_requests_as_owner(uid: int, begin: Begin, asks: int, tells: int) -> 
 
 
 def _error_answer_line(error: Exception) -> bytes:
-    status = as_user_refusals_and_user_switch.as_user_exit_status(error)
+    status = as_user_refusals_and_user_switch.exit_status_of_as_user_error(error)
     return f"{status} {as_user_refusals_and_user_switch.limited_error_line(error)}\n".encode("utf-8", "replace")

@@ -13,7 +13,7 @@ from gridbridge.batch.configured_cluster_access_and_routes import configured_clu
 from gridbridge.campaigns.store import (
     campaign_files_of_owners,
     campaign_inbox,
-    master_records,
+    leading_master_record,
     published_campaign_files,
 )
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
@@ -199,7 +199,7 @@ def check_master_records(
         return
     with suppress(OSError, GridbridgeError):
         for program in MasterProgram:
-            masters = {folder: master_records.read_master_record(folder, program)[:2] for folder in folders}
+            masters = {folder: leading_master_record.read_master_record(folder, program)[:2] for folder in folders}
             if any(term for term, _ in masters.values()):
                 yield service_fault_findings.shared_master_folders_finding(program, masters)
 

@@ -67,7 +67,7 @@ class MasterLeaseRows:
             self._database.execute(taken)
         return term
 
-    def end_sessions_of_term(self, program: MasterProgram, term: int) -> None:
+    def end_database_sessions_of_term(self, program: MasterProgram, term: int) -> None:
         """End the sessions of a master whose lease has expired: a session may block the change of the lease."""
         if self._database.dialect == "postgresql":
             self._database.rows(SESSIONS_OF_TERM, name=session_name(program, term))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import FileServerLimitRows
@@ -61,7 +61,7 @@ class Site:
         self.limits: dict[str, ClusterArrayLimits] = {}
         vars(self.updator._limits)["limits_of_clusters"] = lambda _: self.limits
         act = CampaignPlanExecutor(
-            database, CycleStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
+            database, CampaignStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
         )
         self.do = act.execute_plan
 

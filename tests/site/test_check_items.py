@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store.campaign_files_of_owners import encode_campaign_file, write_campaign_file_to_inbox
-from gridbridge.campaigns.store.master_records import write_master_record
+from gridbridge.campaigns.store.leading_master_record import write_master_record
 from gridbridge.campaigns.submission.site_admission_rules import WHO_MENDS
 from gridbridge.decisions.site.account_and_file_findings import account_folders_with_wrong_owner
 from gridbridge.errors import GridbridgeError

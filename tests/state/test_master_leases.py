@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from gridbridge.campaigns.store.master_records import write_master_record
+from gridbridge.campaigns.store.leading_master_record import write_master_record
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.decisions.campaigns.master_lease_rules import may_act_under_lease, may_take_lease
 from gridbridge.errors import MasterDeposed, StateError
@@ -204,7 +204,7 @@ def test_a_stopped_masters_open_transaction_delays_no_takeover_and_is_undone(pos
     assert rows.renew_master_lease(RUNNER, term, 0.0)
     with pytest.raises(StateError, match="lock timeout"):
         other.take_master_lease(other.read_master_lease(RUNNER), "b/2", LEASE_S)
-    other.end_sessions_of_term(RUNNER, term)
+    other.end_database_sessions_of_term(RUNNER, term)
     assert other.take_master_lease(other.read_master_lease(RUNNER), "b/2", LEASE_S) == 2
     wakes.set()
     master.join()

@@ -137,7 +137,7 @@ def release_job(folder: EmbeddedClusterAccessSettings, job: str) -> None:
     run_embedded_program(folder, "release", job).require_success()
 
 
-def prevent_job_restart(folder: EmbeddedClusterAccessSettings, job: str, request: JobRequest) -> None:
+def defer_job_restart(folder: EmbeddedClusterAccessSettings, job: str, request: JobRequest) -> None:
     """Raise ParseError: an embedded job has no start time."""
     raise ParseError(f"job {job}: embedded clusters support no start times")
 

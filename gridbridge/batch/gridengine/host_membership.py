@@ -188,7 +188,7 @@ class GridEngineHostMembership:
                 execution_hosts.add_host_to_queue(self.cell, node.name, queue)
 
 
-def make_host_membership(
+def create_host_membership_adapter(
     settings: MachineBootstrapSection, cluster: GridEngineCellAccessSettings
 ) -> GridEngineHostMembership:
     cell = cluster.with_time_limit(execution_hosts.LIMIT_S)

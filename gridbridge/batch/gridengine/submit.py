@@ -215,7 +215,7 @@ def release_job(cell: GridEngineCellAccessSettings, job: str, gone_is_fine: bool
     _run_client_or_raise(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
 
 
-def prevent_job_restart(cell: GridEngineCellAccessSettings, job: str, request: JobRequest) -> None:
+def defer_job_restart(cell: GridEngineCellAccessSettings, job: str, request: JobRequest) -> None:
     run_client(
         cell, sge_command_line_builders.defer_restart_argv(cell, job, request.owner_requested_start), zone=UTC
     ).require_success()

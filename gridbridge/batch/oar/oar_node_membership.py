@@ -102,7 +102,7 @@ class OarNodeMembership:
         raise CommandFailed((AS_ROOT, "node"), 1, stderr=why.encode())
 
 
-def make_host_membership(_: MachineBootstrapSection, server: OarServerAccessSettings) -> OarNodeMembership:
+def create_host_membership_adapter(_: MachineBootstrapSection, server: OarServerAccessSettings) -> OarNodeMembership:
     return OarNodeMembership(look_at=partial(oar_node_power_and_tags.query_oar_node_state, server))
 
 

@@ -81,7 +81,7 @@ class OarRestDatabase:
         wanted = self.find_live_tasks([*map(str, sorted(job_ids))])
         by_id = {job.id: job for job in (*wanted, *self.find_jobs(OURS))}
         jobs = sorted(by_id.values(), key=lambda job: int(job.id))
-        resources, yielding = self._resources_and_yielding_jobs()
+        resources, yielding = self._resources_and_best_effort_jobs()
         waiting = (
             (number_in_column(row, "array_id"), number_in_column(row, "waiting"))
             for row in self._select(WAITING, "array_id")
@@ -90,9 +90,9 @@ class OarRestDatabase:
         return OarStatus(resources=resources, jobs=jobs, pending=min(pending, MOST_LINES), yielding=yielding)
 
     def list_resources(self) -> list[OarResource]:
-        return self._resources_and_yielding_jobs()[0]
+        return self._resources_and_best_effort_jobs()[0]
 
-    def _resources_and_yielding_jobs(self) -> tuple[list[OarResource], frozenset[str]]:
+    def _resources_and_best_effort_jobs(self) -> tuple[list[OarResource], frozenset[str]]:
         rows: dict[str, dict[str, object]] = {}
         jobs, yielding = defaultdict[str, list[str]](list), set[str]()
         for row in self._select(RESOURCES, "resource_id", "gb_job", "gb_queue"):

@@ -219,7 +219,9 @@ def unmet_predecessors_of_new_campaign(jdl: Jdl, tasks: int, folder: str) -> tup
         if why := explain_unusable_predecessor(predecessor, progress, tasks, jdl.on_failure):
             raise ConfigError((f"after {predecessor.jdl_text}: {why}",))
         awaited.append(AwaitedPredecessor(condition=predecessor.condition, progress=progress))
-    return tuple(predecessor for predecessor in awaited if not predecessor.is_met(predecessor.progress.remaining))
+    return tuple(
+        predecessor for predecessor in awaited if not predecessor.is_met(predecessor.progress.tasks_not_succeeded)
+    )
 
 
 def _progress_of_published_campaign(published_campaign: PublishedCampaign) -> PredecessorProgress:

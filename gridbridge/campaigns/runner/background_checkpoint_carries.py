@@ -63,7 +63,7 @@ class BackgroundCheckpointCarries:
         self._failures = Counter[tuple[int, int]]()  # of programs, by campaign and array
         self._paused_until_s: dict[CampaignCluster, float] = {}  # of removals
 
-    def require_checkpoints_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
+    def start_carries_and_require_checkpoints(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         """Return only if an array's cluster has the checkpoints that may be carried there; start a carry if necessary.
 
         Raises InputCarryUnfinished until the carries have ended, or TasksWithoutCheckpoints.

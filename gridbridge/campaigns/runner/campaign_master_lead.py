@@ -12,7 +12,7 @@ from functools import partial
 from threading import Event, Thread
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.store import master_records
+from gridbridge.campaigns.store import leading_master_record
 from gridbridge.decisions.campaigns import master_lease_rules
 from gridbridge.errors import DatabaseDriverMissing, GridbridgeError, MasterDeposed, MasterFoldersNotShared, StateError
 from gridbridge.model.campaigns.campaign_master_lease import CampaignMasterLease, MasterProgram, SharedFolderMark
@@ -109,7 +109,7 @@ class CampaignMasterLead:
         try:
             term = rows.take_master_lease(lease, self._host, self._renewed_for_s)
         except StateError:  # a transaction of the silent master blocks the change
-            rows.end_sessions_of_term(self._program, lease.term)
+            rows.end_database_sessions_of_term(self._program, lease.term)
             term = rows.take_master_lease(lease, self._host, self._renewed_for_s)
         return bool(term) and self._begin_to_lead(rows, lease, term)
 
@@ -139,7 +139,7 @@ class CampaignMasterLead:
             safe_files.make_private_folder(self._folders[0])
         marks = {}
         for folder in self._folders:
-            term, _, inode = master_records.read_master_record(folder, self._program)
+            term, _, inode = leading_master_record.read_master_record(folder, self._program)
             marks[folder] = SharedFolderMark(term=term, inode=inode)
         term, _, inode = self._record_at_root(self._program, 0, self._host)
         marks[LEDGER] = SharedFolderMark(term=term, inode=inode)
@@ -152,7 +152,7 @@ class CampaignMasterLead:
     def _mark_shared_folders(self, term: int) -> dict[str, int]:
         safe_files.make_private_folder(self._folders[0])
         published_files.make_published_folder(self._folders[-1])
-        write = master_records.write_master_record
+        write = leading_master_record.write_master_record
         inodes = {folder: write(folder, self._program, term, self._host) for folder in self._folders}
         return inodes | {LEDGER: self._record_at_root(self._program, term, self._host)[2]}
 

@@ -16,7 +16,10 @@ from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
+    CampaignCompletionForecasts,
+    CampaignStatisticsRecorder,
+)
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
@@ -106,7 +109,7 @@ class CampaignRunnerCycle:
         remote_clusters = {name for name, cluster in policy.clusters.items() if cluster.ssh}
         self._actions = CampaignPlanExecutor(
             self.database,
-            CycleStatisticsRecorder(self.database),
+            CampaignStatisticsRecorder(self.database),
             clock,
             policy.failures,
             most=policy.runner.max_tasks,

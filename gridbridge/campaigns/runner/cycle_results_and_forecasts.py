@@ -52,7 +52,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
 
-class CycleStatisticsRecorder:
+class CampaignStatisticsRecorder:
     def __init__(self, database: StateFile) -> None:
         self._predictions = CampaignStatisticsRows(database)
         self._server_limits = FileServerLimitRows(database)
@@ -94,7 +94,7 @@ class TaskAndCampaignEndRecorder:
     def __init__(
         self,
         database: StateFile,
-        observations: CycleStatisticsRecorder,
+        observations: CampaignStatisticsRecorder,
         clock: Clock,
         remote_clusters: Container[str] = (),
     ) -> None:

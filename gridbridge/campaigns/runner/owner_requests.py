@@ -10,7 +10,10 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.runner import array_commands_as_owner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
+    CampaignStatisticsRecorder,
+    TaskAndCampaignEndRecorder,
+)
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister
@@ -123,7 +126,7 @@ class CampaignOwnerRequestHandler:
         self._events = EventAndSuccessRecordRows(database)
         self._marks = TaskDeletionMarkRows(database)
         self._clock = clock
-        self._noting = TaskAndCampaignEndRecorder(database, CycleStatisticsRecorder(database), clock)
+        self._noting = TaskAndCampaignEndRecorder(database, CampaignStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # {(request token, event): last retried task}

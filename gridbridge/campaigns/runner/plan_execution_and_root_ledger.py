@@ -17,7 +17,10 @@ from gridbridge.campaigns.runner.background_checkpoint_carries import Background
 from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries
 from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries
 from gridbridge.campaigns.runner.background_readings import BackgroundPrograms, UsageOfEndedAttempts
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
+    CampaignStatisticsRecorder,
+    TaskAndCampaignEndRecorder,
+)
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
     ArraySubmissionResultRecorder,
@@ -124,7 +127,7 @@ class CampaignPlanExecutor:
     def __init__(
         self,
         database: StateFile,
-        observations: CycleStatisticsRecorder,
+        observations: CampaignStatisticsRecorder,
         clock: Clock,
         failures: CampaignFailuresSection,
         array_commands: CampaignArrayCommands = array_commands_as_owner,
@@ -196,7 +199,7 @@ class CampaignPlanExecutor:
 
     def _require_files_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         self.inputs.require_inputs_at_cluster(array, attempts)
-        self.checkpoints.require_checkpoints_at_cluster(array, attempts)
+        self.checkpoints.start_carries_and_require_checkpoints(array, attempts)
 
     def _import_ledger_arrays(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""

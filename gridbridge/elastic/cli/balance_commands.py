@@ -11,7 +11,7 @@ MODULES = {
     "keep": "elastic.cli.balance_node_commands",
     "plan": "elastic.cli.balance_plan_and_plot",
     "plot": "elastic.cli.balance_plan_and_plot",
-    "power": "elastic.cli.balance_power",
+    "power": "elastic.cli.oar_power_request_command",
     "snapshot": "elastic.cli.balance_plan_and_plot",
     "status": "elastic.cli.balance_node_commands",
     "tag": "elastic.cli.balance_node_commands",

@@ -50,13 +50,13 @@ class PredecessorProgress:
     has_outputs_elsewhere: bool = False  # not all outputs are in `outputs_to` yet
 
     @property
-    def remaining(self) -> int:
+    def tasks_not_succeeded(self) -> int:
         return self.tasks - self.succeeded
 
     @property
     def has_failed(self) -> bool:
         """Whether the predecessor has ended, and not all its tasks have succeeded."""
-        return not self.is_unfinished and (self.is_cancelled or self.remaining > 0)
+        return not self.is_unfinished and (self.is_cancelled or self.tasks_not_succeeded > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

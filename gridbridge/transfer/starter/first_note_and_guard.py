@@ -32,7 +32,7 @@ def guard_running_local_task(step: "StarterStepContext") -> None:
     if how == HomeStartGuard.HOLD:
         step.home.hold_job(step.route.home_cluster_access, task.local_task_id)
     elif how == HomeStartGuard.START:
-        step.home.prevent_job_restart(step.route.home_cluster_access, str(task.job), step.request)
+        step.home.defer_job_restart(step.route.home_cluster_access, str(task.job), step.request)
     task.note_step_done(GUARDED)
 
 

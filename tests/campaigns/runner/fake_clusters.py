@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbridge.campaigns.runner import array_commands_as_owner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -155,5 +155,5 @@ class GridSite(CampaignSite):
         self.do = self.executor(clock).execute_plan
 
     def executor(self, clock: Clock | None = None, **other: Any) -> CampaignPlanExecutor:
-        learnt, failures = CycleStatisticsRecorder(self.database), CampaignFailuresSection()
+        learnt, failures = CampaignStatisticsRecorder(self.database), CampaignFailuresSection()
         return CampaignPlanExecutor(self.database, learnt, clock or Clock(), failures, self.grid, **other)

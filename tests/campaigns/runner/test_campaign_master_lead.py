@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
-from gridbridge.campaigns.store.master_records import write_master_record
+from gridbridge.campaigns.store.leading_master_record import write_master_record
 from gridbridge.errors import DatabaseDriverMissing, MasterDeposed, MasterFoldersNotShared
 from gridbridge.model.campaigns.campaign_master_lease import MasterProgram
 from gridbridge.model.site.site_section import SiteSection

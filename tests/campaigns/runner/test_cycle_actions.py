@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event
@@ -400,7 +400,7 @@ def test_task_ends_recorded_before_a_kill_count_once(site: ArraySite, monkeypatc
     array = site.campaigns.insert_array(1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON)
     act = site.executor()
     with monkeypatch.context() as killed:
-        killed.setattr(CycleStatisticsRecorder, "count_ended_tasks", lambda *_: 1 / 0)
+        killed.setattr(CampaignStatisticsRecorder, "count_ended_tasks", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             act.execute_plan(Plan(ended=succeeded(site, array), over=(array,)))
     left = succeeded(site, array)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
+    CampaignCompletionForecasts,
+    CampaignStatisticsRecorder,
+)
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     relative_error_of_forecast,
@@ -47,7 +50,7 @@ class ForecastSite(CampaignSite):
         array = self.send(tasks)
         ended = self.end(self.attempts(array), TaskAttemptOutcome.SUCCESS, wallclock_s=wallclock_s)
         self.campaigns.add_to_task_counts(1, tasks, 0)
-        learnt = CycleStatisticsRecorder(self.database)
+        learnt = CampaignStatisticsRecorder(self.database)
         learnt.count_ended_tasks(campaign_cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
@@ -62,7 +65,7 @@ class ForecastSite(CampaignSite):
         )
         plan = campaign_cycle_plan.CampaignCyclePlan(finished=(1,) if is_over else ())
         self.forecasts.update_forecasts(seen, plan, {BETA: elapsed_s})
-        CycleStatisticsRecorder(self.database).count_ended_tasks(plan, self.now)
+        CampaignStatisticsRecorder(self.database).count_ended_tasks(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> PublishedCampaign:
         return self.forecasts.add_forecast_to_campaign(make_shown_campaign(number=1, state=state, clusters=("beta",)))

@@ -13,7 +13,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, UNIQUE
 from gridbridge.model.fixed_paths import NO_FILE
-from gridbridge.privileged.as_user_refusals_and_user_switch import as_user_exit_status
+from gridbridge.privileged.as_user_refusals_and_user_switch import exit_status_of_as_user_error
 
 
 class Files:
@@ -75,7 +75,7 @@ def test_an_unreadable_campaign_file_is_a_temporary_error(
 
     with pytest.raises(CampaignFileUnreadable, match=name) as raised:
         files.lines(2)
-    assert as_user_exit_status(raised.value) == NO_FILE
+    assert exit_status_of_as_user_error(raised.value) == NO_FILE
 
 
 def test_a_file_of_added_tasks_that_changed_after_its_first_use_is_refused(files: Files) -> None:

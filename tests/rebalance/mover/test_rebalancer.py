@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.gridengine import local_task_guards as home_tasks
+from gridbridge.batch.gridengine import home_start_guards as home_tasks
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.errors import ConfigError, GridbridgeError

@@ -45,7 +45,7 @@ def set_home_start_guard(cell: GridEngineCellAccessSettings, local: TransferAtte
     """Guard a task by a far start time, or by a hold that the job's context notes for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
-        submit.prevent_job_restart(cell, job, submit.query_job_request(cell, job))
+        submit.defer_job_restart(cell, job, submit.query_job_request(cell, job))
     elif guard == HomeStartGuard.HOLD:
         submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
         submit.hold_job(cell, local.local_job_or_task_id)
