@@ -89,7 +89,7 @@ class _Site:
             section={},
             is_of_copies=False,
             is_ordinary=False,
-            group=(1, 0),
+            group=(1, 0, 0),
             checkpoint_s=0,
         )
         return VerifiedCampaignTasks(cast("AsUserArrayArguments", order), brought, ledger)

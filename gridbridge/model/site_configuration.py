@@ -90,9 +90,7 @@ class ClusterSection:
     api: str = setting("", "the address of OAR's REST interface, used instead of ssh", form=API_ADDRESS)
     api_login: str = setting("", "by api: root's file with the login that names each job's user", form=PATH_OR_NONE)
     api_reader: str = setting("", "by api: the service's file with a login for queries", form=PATH_OR_NONE)
-    users: AccountByUser = setting(
-        AccountByUser(), "by ssh or api: people whose account there has another name", form=LOGIN_NAME
-    )
+    users: AccountByUser = setting(AccountByUser(), "by ssh or api: accounts with another name there", form=LOGIN_NAME)
     stage_dir: str = setting(".gridbridge/stage", "by ssh: the remote folder for files of staged jobs", form=FAR_FOLDER)
     accounting: str = setting("", "the cluster's accounting file, as this host sees it", form=PATH_OR_NONE)
     push: JobEndPushKind = setting(JobEndPushKind.NONE, "how the cluster reports a job's end immediately")

@@ -46,12 +46,8 @@ class TransferQueueSection:
     """A [queue.NAME] section: a transfer queue at home, whose jobs run at a remote cluster."""
 
     cluster: str = field(metadata=config_key_metadata("the remote cluster that runs a queue's jobs", form=CLUSTER_NAME))
-    pending_limit: int = field(
-        metadata=config_key_metadata("how many waiting remote jobs close the queue", "jobs", 0, MAX_SLOTS)
-    )
-    slots: int = field(
-        metadata=config_key_metadata("the slots that gridbridge setup gives the queue", "slots", 1, MAX_SLOTS)
-    )
+    pending_limit: int = field(metadata=config_key_metadata("waiting jobs that close the queue", "jobs", 0, MAX_SLOTS))
+    slots: int = field(metadata=config_key_metadata("slots that gridbridge setup gives a queue", "slots", 1, MAX_SLOTS))
     asks: QueueDefaultRequests = setting(QueueDefaultRequests(), "the default requests of the queue's jobs", form=ASKED)
     oar_queue: str = setting("", "for OAR: the queue of jobs that request no queue", form=OAR_QUEUE)
     oar_type: str = setting("", "for OAR: types of the queue's jobs, as for oarsub -t", form=OAR_TYPES)
@@ -60,9 +56,7 @@ class TransferQueueSection:
     staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
     stage_in: str = setting("", "by ssh: the default list of files copied to the cluster", form=STAGE_IN_FORMAT)
     stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGE_OUT_FORMAT)
-    recall_wait_s: float = setting(
-        600.0, "how long a task waits remotely before it comes home; 0: for ever", "s", 0, YEAR_S
-    )
+    recall_wait_s: float = setting(600.0, "longest remote wait of a task, then it comes home; 0: none", "s", 0, YEAR_S)
     recall_limit: int = setting(2, "how often a task may be brought home", "recalls", 1, 100)
     recall_unreachable_s: float = setting(300.0, "how long a cluster is silent before tasks come home", "s", 10, YEAR_S)
 
