@@ -37,6 +37,7 @@ take_further_tasks() { # takes tasks that root's program has written into the ca
         make_way
         for gb_more in more."$gb_array.$gb_place".*; do
             [ -f "$gb_more" ] || break
+            # shellcheck source=/dev/null
             . "./$gb_more" # replaces gb_tasks
             rm -- "$gb_more" || die 59 # so that no task runs twice
             return 0

@@ -27,7 +27,7 @@ import gridbridge
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.cli import task_checkpoint_carrier, task_output_carrier, task_record_reader
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
-from gridbridge.campaigns.runner import background_input_carries, campaign_program_start
+from gridbridge.campaigns.runner import background_input_carries, background_readings, campaign_program_start
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners, campaign_inbox
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
@@ -1042,6 +1042,7 @@ def main(name: str, each: int = 1, first: int = 0) -> int:
     vars(privileged_helper_calls).update(run_program=call, start_gridbridge_as_user=start)
     vars(carry_task_files)["become_owner_program"] = become_carrier
     vars(background_input_carries)["REMOVAL_PAUSE_S"] = 0.0
+    vars(background_readings)["PAUSE_S"] = 0.0
     vars(rsync)["PROGRAM"] = str(write_program(Path("/opt/rsync"), COPY))
     reset()
     StateFile.open(STATE).close()

@@ -53,7 +53,13 @@ def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("scenario", ["sample", *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS)])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param("sample", marks=pytest.mark.timeout(1200)),
+        *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS),
+    ],
+)
 def test_each_campaign_task_runs_once_whichever_process_is_killed(scenario: str) -> None:
     """The kills come around each client, and at the lines of the runner, nikita and root's helper.
 
