@@ -28,7 +28,7 @@ def configured_cluster_access(policy: Policy, name: str) -> transfer_route.AnyCl
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     cluster = policy.clusters[name]
     settings = {key.name: getattr(cluster, key.name) for key in fields(cluster)}
-    settings["ends"] = job_end_fifo_path(policy, cluster)
+    settings["ends"] = pushed_job_ends_fifo_path(policy, cluster)
     if cluster.api:
         service = cluster.users.remote_account_of_user(policy.site.service_account)
         settings |= {"api_login": cluster.api_reader, "api_account": service}
@@ -43,7 +43,7 @@ def configured_home_cluster_access(policy: Policy, name: str) -> transfer_route.
     )  # no OAR server gets here, because callers check policy.why_no_queues first
 
 
-def job_end_fifo_path(policy: Policy, cluster: ClusterSection) -> str:
+def pushed_job_ends_fifo_path(policy: Policy, cluster: ClusterSection) -> str:
     """Return the cluster's FIFO that ended jobs write to; empty unless key `push` is `oar`."""
     if cluster.push is not JobEndPushKind.OAR:
         return ""
@@ -94,7 +94,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.Tra
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
-        remote_ends=job_end_fifo_path(policy, cluster),
+        remote_ends=pushed_job_ends_fifo_path(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_format_claim_settings(policy, cluster),
         identity="" if section.identity is JobIdVariableSource.HOME else section.identity.value,

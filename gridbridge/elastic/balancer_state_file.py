@@ -119,7 +119,7 @@ class BalancerStateRows:
         self.store_pool_failure_records(self._pool_records_with_changed_times(change))
         for key in (UNLISTED, SILENT, WAITING):
             self._store_times_of_fact(key, {name: change(at) for name, at in self._read_times_of_fact(key).items()})
-        self.store_job_histories(self._job_histories_with_changed_times(change))
+        self.store_waiting_job_histories(self._job_histories_with_changed_times(change))
         last = dict(self._read_balancer_fact(LAST))
         for key in ("change", "round"):
             if last.get(key):
@@ -235,7 +235,7 @@ class BalancerStateRows:
         }
         return {job: clock_step_correction.map_record_times(row, change) for job, row in rows.items()}
 
-    def store_job_histories(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
+    def store_waiting_job_histories(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         self._store_balancer_fact(
             WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()}
         )

@@ -100,11 +100,11 @@ class JobEndListener:
         self._stopped = threading.Event()
         self._told = ""
         self._thread = threading.Thread()
-        self._start_listener_thread()
+        self._start_job_end_listener_thread()
 
     def take_ended_job_ids(self) -> frozenset[int]:
         """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
-        self._start_listener_thread()
+        self._start_job_end_listener_thread()
         ids = []
         with suppress(Empty):
             while True:
@@ -115,7 +115,7 @@ class JobEndListener:
         """Stop listening; the thread ends within seconds."""
         self._stopped.set()
 
-    def _start_listener_thread(self) -> None:
+    def _start_job_end_listener_thread(self) -> None:
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"

@@ -110,7 +110,7 @@ class MoveAndVerificationTimeRows:
     def record_replica_to_remove(self, dataset: str, area: str, at: datetime) -> None:
         self.record_note_times(LEAVING, [f"{dataset} {area}"], at)
 
-    def record_replica_removed(self, dataset: str, area: str) -> None:
+    def delete_replica_removal_note(self, dataset: str, area: str) -> None:
         self._delete_notes_of_kind(LEAVING, NOTES.c.name == f"{dataset} {area}")
 
     def delete_old_removal_notes(self, before: datetime) -> None:

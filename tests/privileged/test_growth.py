@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.campaigns.store import campaign_file_verification
-from gridbridge.campaigns.store.campaign_file_lines import select_lines
+from gridbridge.campaigns.store.campaign_file_lines import read_lines_by_number
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, CampaignArrayId
@@ -116,7 +116,7 @@ def test_each_byte_of_the_campaign_file_is_searched_once(tmp_path: Path, tasks: 
     whole = Site(tmp_path / "site", tasks).whole
     file, wanted = CountedFile(whole), list(range(tasks - 1, 0, -step))[::-1]
 
-    found = select_lines(file, (n + 1 for n in wanted))
+    found = read_lines_by_number(file, (n + 1 for n in wanted))
 
     assert dict(found) == {n + 1: f"case-{n} --seed {n}".encode() for n in wanted}
     assert file.read_bytes == len(whole)

@@ -104,7 +104,7 @@ class OarRestDatabase:
         resources = [OarResource(row | {"jobs": ", ".join(jobs[number])}) for number, row in rows.items()]
         return resources, frozenset(yielding)
 
-    def _send(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> OarRestAnswer:
+    def _send_rest_request(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> OarRestAnswer:
         return send_request(self._server, method, path, body, kind, LIST_BYTES)
 
     def _select(self, query: str, key: str, *columns: str) -> list[Row]:
@@ -114,7 +114,7 @@ class OarRestDatabase:
         """
         joined = f"FROM (SELECT 1 AS {WHOLE}) AS entire LEFT JOIN ({query}) AS found ON 1 = 1"
         words = urlencode({"query": joined, "limit": MOST_ROWS}, safe="(),'=*")
-        table = self._send("GET", f"/select_all?{words}").require_success().json_table()
+        table = self._send_rest_request("GET", f"/select_all?{words}").require_success().json_table()
         rows = require_rows(table.get("items"))
         found = [row for row in rows if row.get(key) is not None]
         are_whole = all(key in row for row in rows) and all(row.keys() >= {*columns} for row in found)

@@ -44,7 +44,7 @@ class OarRestFrontend(OarRestDatabase):
             raise
         except GridbridgeError as error:
             return CompletedProgram(("oarsub",), NOT_BEGUN, b"", str(error).encode())
-        answer = _program_end("oarsub", self._send("POST", "/jobs", _oarsub_request(spec)))
+        answer = _program_end("oarsub", self._send_rest_request("POST", "/jobs", _oarsub_request(spec)))
         number = answer.stdout.partition(b"OAR_JOB_ID=")[2].partition(b"\n")[0].decode()
         if answer.status or not number.isdecimal():
             return answer
@@ -59,7 +59,7 @@ class OarRestFrontend(OarRestDatabase):
 
     def require_account(self) -> None:
         """Raise HostNotReached if the interface acts as another account than the access says."""
-        table = self._send("GET", "/whoami").require_success().json_table()
+        table = self._send_rest_request("GET", "/whoami").require_success().json_table()
         if table.get("authenticated_user") != self._server.api_account:
             why = f"{self.host} acts as {table.get('authenticated_user')!r}; expected {self._server.api_account!r}"
             raise HostNotReached(("GET /whoami",), None, b"", why.encode(), host=self.host)
@@ -67,19 +67,19 @@ class OarRestFrontend(OarRestDatabase):
     def _require_private_folder(self) -> None:
         mode = json.dumps({"mode": "700"}).encode()
         path = "/media/chmod/~/.gridbridge"
-        if not self._send("POST", path, mode).is_success:
+        if not self._send_rest_request("POST", path, mode).is_success:
             self._store("new.rest", b"")  # makes the folder
-            self._send("POST", path, mode).require_success()
+            self._send_rest_request("POST", path, mode).require_success()
 
     def _store(self, name: str, content: bytes) -> None:
         path = f"{FORCED_FOLDER}/{name}"
-        self._send("POST", path, content, BYTES).require_success()
+        self._send_rest_request("POST", path, content, BYTES).require_success()
 
     def find_whole_scripts(self, names: Iterable[str]) -> Collection[str]:
         return [name for name in names if self._is_whole(name)]
 
     def _is_whole(self, name: str) -> bool:
-        answer = self._send("GET", f"{FOLDER}/{name}")
+        answer = self._send_rest_request("GET", f"{FOLDER}/{name}")
         if answer.status == MISSING:
             return False
         size, _, content = answer.require_success().content.partition(b"\n")
@@ -123,12 +123,12 @@ class OarRestFrontend(OarRestDatabase):
     def _remove_files(self, names: Iterable[str]) -> None:
         for name in names:  # a started job has removed its file itself
             with suppress(GridbridgeError):
-                self._send("DELETE", f"{FOLDER}/{name}")
+                self._send_rest_request("DELETE", f"{FOLDER}/{name}")
 
     def _remove_old_scripts(self) -> None:
         """Remove at most PORTION files, older than a day, of ended jobs: nothing else removes what never started."""
         with suppress(GridbridgeError, ValueError, KeyError, TypeError):
-            table = self._send("GET", "/media/ls/~/.gridbridge").require_success().json_table()
+            table = self._send_rest_request("GET", "/media/ls/~/.gridbridge").require_success().json_table()
             latest = number_in_column(table, "api_timestamp") - DAY_S
             items = [item for item in require_rows(table["items"]) if number_in_column(item, "mtime") < latest]
             parts = (str(item["name"]).split(".") for item in items)
@@ -139,17 +139,19 @@ class OarRestFrontend(OarRestDatabase):
                 self._remove_files([*names, *(f"{name}.begun" for name in names if name.startswith("array."))])
 
     def query_version(self) -> str:
-        table = self._send("GET", "/version").require_success().json_table()
+        table = self._send_rest_request("GET", "/version").require_success().json_table()
         return f"OAR {str(table.get('oar_version', '')).partition(' ')[0]}"
 
     def query_clock_s(self) -> float:
         try:
-            return float(str(self._send("GET", "/version").require_success().json_table()["api_timestamp"]))
+            return float(
+                str(self._send_rest_request("GET", "/version").require_success().json_table()["api_timestamp"])
+            )
         except (KeyError, ValueError) as error:
             raise ParseError(f"{self.host}: the answer to /version has no time") from error
 
     def _act(self, program: str, path: str) -> CompletedProgram:
-        return _program_end(program, self._send("POST", path, b"{}"))
+        return _program_end(program, self._send_rest_request("POST", path, b"{}"))
 
 
 def _oarsub_request(spec: JobSpec) -> bytes:

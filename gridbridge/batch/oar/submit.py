@@ -113,7 +113,7 @@ def _find_held_jobs_and_scripts(server: OarServerAccessSettings, transfer: str, 
 def query_owner_and_account(server: OarServerAccessSettings, job: str) -> tuple[str, str]:
     """Return owner and name of a job, or of the job as resubmitted by OAR; both are empty if the job has ended."""
     oar_job = _query_live_job(server, job) or next(iter(_find_resubmitted_jobs(server, job)), None)
-    oar_job = oar_job or _find_live_array_task(server, job)
+    oar_job = oar_job or _first_live_task_of_array(server, job)
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
 
 
@@ -262,7 +262,7 @@ def _find_resubmitted_jobs(server: OarServerAccessSettings, job: str) -> "list[O
     return oar_frontend(server).find_jobs(condition)
 
 
-def _find_live_array_task(server: OarServerAccessSettings, array: str) -> "OarJob | None":
+def _first_live_task_of_array(server: OarServerAccessSettings, array: str) -> "OarJob | None":
     first = oar_frontend(server).show_job(array)
     return next(iter(_query_live_array_tasks(server, array)), None) if first and first[0].is_array_task else None
 

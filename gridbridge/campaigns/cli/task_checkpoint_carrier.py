@@ -74,7 +74,7 @@ def run_task_checkpoint_carrier(paths: FixedPaths | None = None) -> int:
             attempts = dict(parse_attempt_ranges(tasks))
             try:
                 clusters = own_campaign_output_folders(campaign, paths or FixedPaths(), attempts)
-                target, *source = (_folder_at_cluster(clusters, name) for name in (cluster, *sources))
+                target, *source = (_require_readable_folder_at_cluster(clusters, name) for name in (cluster, *sources))
                 files = {task: _checkpoint_paths(target, task, attempt) for task, attempt in attempts.items()}
                 if source:
                     answer = carry_checkpoints(source[0], target, files, f"{folder}/parts/saved.{campaign}.{cluster}")
@@ -112,7 +112,9 @@ def carry_checkpoints(
     return {"missing": missing, "copied_bytes": copied_bytes, "took_s": round(took_s, 3) if is_timed else 0}
 
 
-def _folder_at_cluster(clusters: Mapping[str, TaskOutputFolderAtCluster], name: str) -> TaskOutputFolderAtCluster:
+def _require_readable_folder_at_cluster(
+    clusters: Mapping[str, TaskOutputFolderAtCluster], name: str
+) -> TaskOutputFolderAtCluster:
     if name not in clusters:
         raise StateError(f"{name}: not configured any more")
     clusters[name].require_readable_files()

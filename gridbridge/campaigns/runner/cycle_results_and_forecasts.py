@@ -215,7 +215,7 @@ class TaskAndCampaignEndRecorder:
     def plan_end_of_unfinished_attempts(
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
-        """Return a plan that ends unfinished attempts: with `outcome`, or COPY if another attempt is live."""
+        """Return a plan that ends attempts with `outcome`, or with COPY if the task has another live attempt."""
         attempts = close_attempts_without_end(self._campaigns.unfinished_attempts(array), outcome)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         return CampaignCyclePlan(

@@ -28,7 +28,7 @@ def header_and_lines_of_tasks(
             lines |= enumerate(_decode_lossless(file.read()).split("\n")[:-1], first)
             first = len(lines)
             continue
-        selected = [*select_lines(file, (task - first for task in remaining))]
+        selected = [*read_lines_by_number(file, (task - first for task in remaining))]
         lines |= {first + number: _decode_lossless(line) for number, line in selected}
         remaining = remaining[len(selected) :]
         if not remaining:
@@ -37,7 +37,7 @@ def header_and_lines_of_tasks(
     return headers[0], lines
 
 
-def select_lines(file: "BinaryIO", numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+def read_lines_by_number(file: "BinaryIO", numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     """Yield (number, line) of lines that end with a newline, up to the first number without such a line.
 
     `numbers` ascend, and the line at which the file stands has number 0.

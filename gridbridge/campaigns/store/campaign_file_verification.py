@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gridbridge.campaigns.store.campaign_file_lines import select_lines
+from gridbridge.campaigns.store.campaign_file_lines import read_lines_by_number
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable, StateError, describe_error
 from gridbridge.model.campaigns.campaign_file_and_array_names import ADDS_TO, campaign_file_name
 from gridbridge.model.fixed_paths import CAMPAIGNS
@@ -126,7 +126,7 @@ def _count_task_lines(whole: bytes) -> int:
 
 def _select_task_lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
     """Return the task lines with these ascending numbers, up to the first number without a line."""
-    selected = select_lines(io.BytesIO(whole), (number + 1 for number in numbers))
+    selected = read_lines_by_number(io.BytesIO(whole), (number + 1 for number in numbers))
     return {number - 1: line for number, line in selected}
 
 

@@ -158,7 +158,9 @@ class CheckpointCarryRows:
         by_task: dict[tuple[int, int], list[dict[str, Any]]] = {}
         for row in self._rows_of_tasks(_TRIED, waiting):
             by_task.setdefault((row["campaign"], row["task"]), []).append(row)
-        checkpoints = (_waiting_checkpoint(waiting[task], attempts, carries, now) for task, attempts in by_task.items())
+        checkpoints = (
+            _checkpoint_of_waiting_task(waiting[task], attempts, carries, now) for task, attempts in by_task.items()
+        )
         return tuple(filter(None, checkpoints))
 
 
@@ -170,7 +172,7 @@ def add_carries_to_outcome(outcome: AttemptOutcomeAtCluster, carries: Carries) -
     return replace(outcome, carried_to=tuple(carry.cluster for carry in of_attempt if carry.state in ARRIVED))
 
 
-def _waiting_checkpoint(
+def _checkpoint_of_waiting_task(
     waiting: dict[str, Any], attempts: list[dict[str, Any]], carries: Carries, now: datetime
 ) -> WaitingCheckpoint | None:
     """Return the checkpoint of a waiting task; None if the task has no checkpoint with which it could continue."""

@@ -74,7 +74,7 @@ def require_valid_outputs_of_tasks(jdl: Jdl, parameters: tuple[str, ...]) -> Non
     """Raise ConfigError with the tasks whose outputs have invalid names, or would replace outputs of other tasks."""
     files: dict[str, int] = {}
     folders: dict[str, int] = {}
-    problems = _invalid_checkpoint_names(jdl, parameters)
+    problems = _checkpoint_name_problems(jdl, parameters)
     for number, line in enumerate(parameters if any(map(has_placeholder, jdl.outputs)) else ()):
         try:
             for _, target in targets_of_outputs(jdl.outputs, number, line):
@@ -99,7 +99,7 @@ def make_folder_of_outputs(jdl: Jdl) -> None:
         raise ConfigError((f"outputs_to = {jdl.outputs_to}: {error.strerror}",)) from error
 
 
-def _invalid_checkpoint_names(jdl: Jdl, parameters: tuple[str, ...]) -> list[str]:
+def _checkpoint_name_problems(jdl: Jdl, parameters: tuple[str, ...]) -> list[str]:
     problems: list[str] = []
     for number, line in enumerate(parameters if any(map(has_placeholder, jdl.checkpoint_files)) else ()):
         try:
@@ -112,7 +112,7 @@ def _invalid_checkpoint_names(jdl: Jdl, parameters: tuple[str, ...]) -> list[str
 
 
 def _require_own_target(target: str, number: int, files: dict[str, int], folders: dict[str, int]) -> None:
-    """Raise ValueError if a target is another output, or lies inside or above another task's output."""
+    """Raise ValueError if another output has the path `target`, or another task's output lies above or inside it."""
     parts = target.split("/")
     above = ["/".join(parts[:end]) for end in range(1, len(parts))]
     others = [folders.get(target, number), *(files.get(path, number) for path in above)]

@@ -195,7 +195,7 @@ class ProjectedHostsAndCopies:
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_disk_full(self, host: RebalanceHost) -> bool:
-        """Say whether a host's disk is so full that copies must leave; if its size is unknown, the state decides."""
+        """Say whether a host's disk is too full for its copies; if its size is unknown, the state must be DISK_FULL."""
         if host.max_bytes <= 0:
             return host.state == RebalanceHostState.DISK_FULL
         return self.free_disk_bytes_at_host(host) <= self.rules.full_free_bytes

@@ -188,7 +188,7 @@ def draft_new_task_copy(
     source: str,
     kind: RebalanceMoveKind = RebalanceMoveKind.REPLICA,
 ) -> bool:
-    """Plan a task's new copy from host `source` (empty: the original); say whether a host takes it."""
+    """Plan a new copy of a task, read from host `source` or, if empty, from the original; return if a host takes it."""
     if not source and not task.has_original:
         draft.reject_move(task, "", "no copy of the task can be read")
         return False

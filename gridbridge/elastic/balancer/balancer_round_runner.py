@@ -292,7 +292,7 @@ class BalancerRoundRunner:
             )
             self._memory.store_pool_failure_records(records)
             self._memory.store_job_eligible_times(view.situation.eligible_since)
-            self._memory.store_job_histories(watched)
+            self._memory.store_waiting_job_histories(watched)
             self._memory.store_machine_missing_times(view.world.unlisted)
             self._memory.store_silence_start_times(view.world.silent)
             before = self._memory.last_round_time()

@@ -44,7 +44,7 @@ class OwnerFairReplicaActQueue:
         """Say whether a group of replica actions still waits in the queue."""
         return bool(self._waiting)
 
-    def start_next_act_group(self) -> list[ServiceReplicaAct] | None:
+    def start_act_group_of_fairest_owner(self) -> list[ServiceReplicaAct] | None:
         """Start a group of the owner with the fewest running groups; return None if no group may start now."""
 
         def owner_sort_key(owner: str) -> tuple[int, int, datetime]:

@@ -152,7 +152,7 @@ class ReplicaReconciler:
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
                 why = self._why_no_act_begins(until_s)
-                while not why and len(going) < most and (group := turns.start_next_act_group()):
+                while not why and len(going) < most and (group := turns.start_act_group_of_fairest_owner()):
                     self._carried.record_act_begins(group)
                     going[pool.submit(self._carry_out_replica_acts, datasets[group[0].dataset], group)] = group
                     why = self._why_no_act_begins(until_s)
@@ -187,7 +187,7 @@ class ReplicaReconciler:
         for carried, (why, is_left) in zip(group, ends, strict=True):
             replaced = carried.dataset, carried.source
             if carried.source and not why:
-                self._notes.record_replica_removed(*replaced)
+                self._notes.delete_replica_removal_note(*replaced)
             elif carried.source and (is_left or replaced in self._notes.replicas_to_remove()):
                 self._notes.record_replica_to_remove(*replaced, self._clock.now())
             self._record_end_of_act(carried, why)
@@ -247,7 +247,7 @@ class ReplicaReconciler:
             if delegated and area in delegated.dataset.areas_with_replica:
                 self._notes.record_replica_to_remove(dataset, area, stored.now)
             elif delegated:
-                self._notes.record_replica_removed(dataset, area)
+                self._notes.delete_replica_removal_note(dataset, area)
         self._notes.delete_old_removal_notes(stored.now - KEPT)
 
     def _are_moves_paused(self) -> bool:

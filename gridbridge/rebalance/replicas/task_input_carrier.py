@@ -181,7 +181,7 @@ def carry_missing_inputs(
 def _carry_files(
     store: CarriedInputFolder, needed: Set[str], absent: dict[str, TaskInputFile], at_cluster: Mapping[str, str]
 ) -> dict[str, str]:
-    """Copy files into the open folder, under the names in `absent`; return the reason for each changed file."""
+    """Copy the files of `absent` into the open folder, named by its keys; return errors of files that have changed."""
     copied = {file.digest: file for file in absent.values()}
     of_others = {file.digest for file in store.list_files(copied)} - absent.keys()
     lacking = {digest: file for digest, file in copied.items() if digest not in of_others}

@@ -45,7 +45,7 @@ class ClusterFailureBreakers:
             self._publish_breakers()
 
     def count_transfer_change(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
-        """Count a remote job's success or failure; if its owner is unproved, the count waits for the home job list."""
+        """Count a remote job's success or failure, if need be only after the home job list has shown its owner."""
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
             return

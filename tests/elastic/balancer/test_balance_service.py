@@ -387,7 +387,7 @@ def memory(rows: BalancerStateRows) -> BalancerStateRows:
     rows.store_machine_missing_times({"alpha-n3 m-3": NOON})
     rows.store_silence_start_times({"alpha-n3 m-3": NOON - HOUR})
     rows.store_job_eligible_times({17: NOON - HOUR})
-    rows.store_job_histories({17: SEEN})
+    rows.store_waiting_job_histories({17: SEEN})
     rows.store_round_time_and_cost(NOON, NOON - HOUR, 12.5)
     return rows
 

@@ -73,7 +73,7 @@ def keep(path: str) -> None:
             BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since) for name in names
         )
         rows.store_pool_failure_records({"large": PoolFailureRecord(no_capacity_at=since)})
-        rows.store_job_histories({5: WATCHED})
+        rows.store_waiting_job_histories({5: WATCHED})
         rows.store_round_time_and_cost(since, since, 4.5)
 
 
@@ -124,7 +124,7 @@ def test_plan_and_explain_report_a_stuck_job(path: str, tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     keep(path)
     with rows_of(path) as rows:
-        rows.store_job_histories({7: STUCK})
+        rows.store_waiting_job_histories({7: STUCK})
 
     explained = explain_job_7(site)
 

@@ -36,7 +36,7 @@ def turns_of(
 
 
 def begun(turns: OwnerFairReplicaActQueue, most: int) -> list[str]:
-    found = (turns.start_next_act_group() for _ in range(most))
+    found = (turns.start_act_group_of_fairest_owner() for _ in range(most))
     return [group[0].dataset for group in found if group]
 
 
@@ -63,7 +63,7 @@ def test_the_running_actions_are_shared_between_the_owners(
 def test_after_an_ended_action_the_owner_with_the_fewest_actions_is_next() -> None:
     turns = turns_of(of("al/1", "al/2", "zoe/1", "zoe/2"))
     found = []
-    while group := turns.start_next_act_group():
+    while group := turns.start_act_group_of_fairest_owner():
         found.append(group)
         turns.end_act_group(group)
 
