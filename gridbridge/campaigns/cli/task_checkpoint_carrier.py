@@ -7,7 +7,6 @@ are removed. The program prints one line of JSON. Exit status: 0 done; 2 error, 
 process of the campaign runs for the cluster.
 """
 
-import json
 import os
 import sys
 import time
@@ -18,17 +17,16 @@ from gridbridge.campaigns.cli.task_output_reading_and_fetching import (
     copy_outputs_of_tasks,
     files_and_links_of_folder,
     own_campaign_output_folders,
+    run_carrier_alone,
 )
-from gridbridge.errors import GridbridgeError, StateError, error_on_one_line
+from gridbridge.errors import StateError
 from gridbridge.model.campaigns.task_file_patterns import output_names_of_task
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
-from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell import rsync, ssh
-from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.shell.program_runs import LIST_BYTES
 
-DONE, WRONG = 0, 2
 CARRIED = ".carried"  # in the campaign's folder: checkpoints that are being copied
 # task.sh makes and marks the campaign's folder in the same way
 OPEN = """\
@@ -64,30 +62,18 @@ PathsByTask = Mapping[int, tuple[str, ...]]  # the files of each task's checkpoi
 def run_task_checkpoint_carrier(paths: FixedPaths | None = None) -> int:
     """Copy or remove the checkpoints that the command line names; return the exit status."""
     campaign, cluster, tasks, *sources = int(sys.argv[1]), *sys.argv[2:]
-    folder = os.path.expanduser("~/.gridbridge")
-    lock = f"{folder}/checkpoints.{campaign}.{cluster}.lock"
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        with MomentaryProgramLock(lock) as is_alone:
-            if not is_alone:
-                return NOT_NOW
-            attempts = dict(parse_attempt_ranges(tasks))
-            try:
-                clusters = own_campaign_output_folders(campaign, paths or FixedPaths(), attempts)
-                target, *source = (_require_readable_folder_at_cluster(clusters, name) for name in (cluster, *sources))
-                files = {task: _checkpoint_paths(target, task, attempt) for task, attempt in attempts.items()}
-                if source:
-                    answer = carry_checkpoints(source[0], target, files, f"{folder}/parts/saved.{campaign}.{cluster}")
-                else:
-                    _run_script(target, REMOVE, (path for of_task in files.values() for path in of_task))
-                    answer = {"missing": {}}
-            finally:
-                os.unlink(lock)
-    except (GridbridgeError, OSError) as error:
-        print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
-        return WRONG
-    print(json.dumps(answer))  # noqa: T201
-    return DONE
+
+    def carry_or_remove(folder: str) -> dict[str, object]:
+        attempts = dict(parse_attempt_ranges(tasks))
+        clusters = own_campaign_output_folders(campaign, paths or FixedPaths(), attempts)
+        target, *source = (_require_readable_folder_at_cluster(clusters, name) for name in (cluster, *sources))
+        files = {task: _checkpoint_paths(target, task, attempt) for task, attempt in attempts.items()}
+        if source:
+            return carry_checkpoints(source[0], target, files, f"{folder}/parts/saved.{campaign}.{cluster}")
+        _run_script(target, REMOVE, (path for of_task in files.values() for path in of_task))
+        return {"missing": {}}
+
+    return run_carrier_alone(f"checkpoints.{campaign}.{cluster}", carry_or_remove)
 
 
 def carry_checkpoints(

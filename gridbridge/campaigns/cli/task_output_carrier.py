@@ -7,7 +7,6 @@ standard error; 75 another such process of the campaign runs for the cluster.
 
 import contextlib
 import errno
-import json
 import os
 import sys
 import time
@@ -16,14 +15,12 @@ from typing import NamedTuple
 
 from gridbridge.campaigns.cli import task_output_reading_and_fetching as outputs
 from gridbridge.campaigns.cli.task_output_reading_and_fetching import TaskOutputFolderAtCluster
-from gridbridge.errors import CommandFailed, GridbridgeError, StateError, error_on_one_line
+from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.campaigns.task_file_patterns import targets_of_outputs
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
-from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
+from gridbridge.model.fixed_paths import FixedPaths
 from gridbridge.shell import rsync
-from gridbridge.shell.program_lock_file import MomentaryProgramLock
 
-DONE, WRONG = 0, 2
 LISTING_PAUSES_S = (0, 1, 4, 15)  # a shared filesystem may show a node's new files late
 MOST_WRONG = 20  # once this many outputs can't be copied, further outputs are not tried in smaller groups
 NO_FILE = "no such file"
@@ -38,23 +35,13 @@ class UnbroughtOutputs(NamedTuple):
 def run_task_output_carrier(paths: FixedPaths | None = None) -> int:
     """Bring the outputs that the command line names; return the exit status."""
     campaign, cluster, tasks = int(sys.argv[1]), *sys.argv[2:]
-    folder = os.path.expanduser("~/.gridbridge")
-    lock = f"{folder}/outputs.{campaign}.{cluster}.lock"
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        with MomentaryProgramLock(lock) as is_alone:
-            if not is_alone:
-                return NOT_NOW
-            numbers = [task for task, _ in parse_attempt_ranges(tasks)]
-            try:
-                unbrought = bring_task_outputs(campaign, cluster, numbers, paths or FixedPaths())
-            finally:
-                os.unlink(lock)
-    except (GridbridgeError, OSError) as error:
-        print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
-        return WRONG
-    print(json.dumps({"missing": unbrought.reasons, "absent": sorted(unbrought.absent)}))  # noqa: T201
-    return DONE
+
+    def bring(_: str) -> dict[str, object]:
+        numbers = [task for task, _ in parse_attempt_ranges(tasks)]
+        unbrought = bring_task_outputs(campaign, cluster, numbers, paths or FixedPaths())
+        return {"missing": unbrought.reasons, "absent": sorted(unbrought.absent)}
+
+    return outputs.run_carrier_alone(f"outputs.{campaign}.{cluster}", bring)
 
 
 def bring_task_outputs(campaign: int, cluster: str, tasks: Collection[int], paths: FixedPaths) -> UnbroughtOutputs:

@@ -1,8 +1,10 @@
 """Reads or fetches the outputs of the calling user's tasks, with the user's permissions."""
 
+import json
 import os
 import shutil
 import stat
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,17 +14,19 @@ from functools import partial
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
-from gridbridge.errors import GridbridgeError, StateError, describe_error
+from gridbridge.errors import GridbridgeError, StateError, describe_error, error_on_one_line
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_file_and_array_names import UNIQUE, campaign_folder_at_cluster
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaignTask
 from gridbridge.model.campaigns.task_file_patterns import output_names_of_task
-from gridbridge.model.fixed_paths import FixedPaths
+from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import rsync, safe_files, ssh
+from gridbridge.shell.program_lock_file import MomentaryProgramLock
 from gridbridge.shell.program_runs import LIST_BYTES
 
+DONE, WRONG = 0, 2
 OUT, ERR = "out", "err"
 A_CALL = 200  # at most this many files are read in one call
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -311,3 +315,27 @@ def _group_tasks_by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str,
         if task.cluster:
             by_cluster[task.cluster].append(task)
     return by_cluster
+
+
+def run_carrier_alone(scope: str, carry: Callable[[str], object]) -> int:
+    """Print the answer of a carry as JSON, unless another process of the user works in this scope; return the status.
+
+    `carry` gets the user's folder of gridbridge, which has the lock. The status is 0, 2 after an error, or 75 if
+    another process works.
+    """
+    folder = os.path.expanduser("~/.gridbridge")
+    lock = f"{folder}/{scope}.lock"
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with MomentaryProgramLock(lock) as is_alone:
+            if not is_alone:
+                return NOT_NOW
+            try:
+                answer = carry(folder)
+            finally:
+                os.unlink(lock)
+    except (GridbridgeError, OSError) as error:
+        print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
+        return WRONG
+    print(json.dumps(answer))  # noqa: T201
+    return DONE

@@ -26,6 +26,15 @@ from gridbridge.shell.program_runs import quote_for_sh
 
 P = ParamSpec("P")
 T = TypeVar("T")
+OWN_KEYS = ("clusters", "exec_file", "inputs", "nb_jobs", "outputs", "outputs_to", "param_file", "params")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorCallClusters:
+    """The clusters at which calls run, and whether they share the caller's filesystem."""
+
+    names: tuple[str, ...]
+    are_sharing_files: bool
 
 
 class Executor(futures.Executor):
@@ -107,17 +116,6 @@ class Executor(futures.Executor):
 def _close_in_own_process(dispatcher: ExecutorCallDispatcher, pid: int) -> None:
     if os.getpid() == pid:
         dispatcher.close()
-
-
-OWN_KEYS = ("clusters", "exec_file", "inputs", "nb_jobs", "outputs", "outputs_to", "param_file", "params")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorCallClusters:
-    """The clusters at which calls run, and whether they share the caller's filesystem."""
-
-    names: tuple[str, ...]
-    are_sharing_files: bool
 
 
 def _choose_call_clusters(

@@ -2,12 +2,16 @@
 
 import logging
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from itertools import groupby, islice
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, CampaignOwnerUids, Pair
-from gridbridge.campaigns.runner.background_input_carries import REMOVAL_PAUSE_S, InputCarryUnfinished
+from gridbridge.campaigns.runner.background_input_carries import (
+    REMOVAL_PAUSE_S,
+    InputCarryUnfinished,
+    TasksWithoutFiles,
+)
 from gridbridge.campaigns.runner.background_readings import CheckpointWork, OwnerProgram, OwnerPrograms
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows
@@ -26,12 +30,7 @@ MOST_TRIES = 3  # of a carry, if its program fails
 _log = logging.getLogger(__name__)
 
 
-class TasksWithoutCheckpoints(GridbridgeError):
-    """Checkpoints of some tasks can't be carried to the cluster of an array."""
-
-    def __init__(self, missing: Mapping[int, str]) -> None:
-        super().__init__(next(iter(missing.values()), ""))
-        self.missing = missing  # {task: reason}
+class TasksWithoutCheckpoints(TasksWithoutFiles): ...
 
 
 class BackgroundCheckpointCarries:

@@ -23,12 +23,16 @@ class InputCarryUnfinished(OwnerCallPostponement):
     """The input files of an array are not at the cluster yet, so a later cycle submits the array."""
 
 
-class TasksWithoutInputs(GridbridgeError):
-    """Input files of some tasks can't be carried: a file is missing, unreadable or changed."""
+class TasksWithoutFiles(GridbridgeError):
+    """Files that some tasks of an array need can't be carried to its cluster."""
 
     def __init__(self, missing: Mapping[int, str]) -> None:
         super().__init__(next(iter(missing.values()), ""))
         self.missing = missing  # {task: reason}
+
+
+class TasksWithoutInputs(TasksWithoutFiles):
+    """Input files are missing, unreadable or changed."""
 
 
 def _missing_files_of_array(missing: Mapping[int, str], attempts: Iterable[TaskAttempt]) -> dict[int, str]:

@@ -16,8 +16,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     PauseAfterHungOwnerCall,
 )
-from gridbridge.campaigns.runner.background_checkpoint_carries import TasksWithoutCheckpoints
-from gridbridge.campaigns.runner.background_input_carries import TasksWithoutInputs
+from gridbridge.campaigns.runner.background_input_carries import TasksWithoutFiles, TasksWithoutInputs
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
@@ -153,7 +152,7 @@ class ArraySubmissionResultRecorder:
             case errors.ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
                 self.import_root_ledger_arrays(array.campaign, array)
-            case TasksWithoutInputs() | TasksWithoutCheckpoints():
+            case TasksWithoutFiles():
                 self._return_array_without_files(array, error)
             case PauseAfterHungOwnerCall():
                 self._troubles.record_array_failure(array, CampaignEventCode.SUBMIT_JOB, error)
@@ -170,9 +169,7 @@ class ArraySubmissionResultRecorder:
             end = self._noting.plan_end_of_unfinished_attempts(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             self._record_ends_and_retries(array, end)
 
-    def _return_array_without_files(
-        self, array: campaign_model.CampaignArray, error: TasksWithoutInputs | TasksWithoutCheckpoints
-    ) -> None:
+    def _return_array_without_files(self, array: campaign_model.CampaignArray, error: TasksWithoutFiles) -> None:
         if isinstance(error, TasksWithoutInputs):
             log_array_failure("event=inputs_missing", array, error)
             self._return_array_without_inputs(array, error.missing)
@@ -191,9 +188,7 @@ class ArraySubmissionResultRecorder:
             why = one_line_error_message(next(iter(missing.values())))
             self._record_ends_and_retries(array, replace(end, ended=ended), {CampaignEventCode.INPUT_ERROR: why})
 
-    def _return_array_without_checkpoints(
-        self, array: campaign_model.CampaignArray, error: TasksWithoutCheckpoints
-    ) -> None:
+    def _return_array_without_checkpoints(self, array: campaign_model.CampaignArray, error: TasksWithoutFiles) -> None:
         """End an unsubmitted array, whose tasks are sent in another array, and not again for the same carries."""
         code, pair = CampaignEventCode.CHECKPOINT_ERROR, (array.campaign, array.cluster)
         failed = CheckpointCarryState.FAILED

@@ -37,8 +37,7 @@ def largest_task_group(
         NEVER_S if mean_s is None else mean_s,
         request.side_by_side,
     )
-    is_possible = campaign.jdl.type is CampaignType.DEFAULT and not campaign.jdl.checkpoint_files
-    if not is_possible:
+    if not _may_tasks_share_job(campaign):
         return ALONE
     is_short = measured_s < group_below_s and not campaign.jdl.allows_speculative_attempts
     if is_wanted is False or not (is_wanted or is_short):
@@ -54,8 +53,12 @@ def largest_task_group(
 def count_tasks_side_by_side(campaign: Campaign, cluster: str) -> int:
     """Return how many tasks fill a job of a campaign; 1 if the campaign's next jobs run a single task."""
     jdl = campaign.jdl
-    are_single = jdl.type is not CampaignType.DEFAULT or jdl.checkpoint_files or jdl.inputs
-    return 1 if are_single or campaign.succeeded < jdl.first_tasks else jdl.clusters[cluster].side_by_side
+    are_single = not _may_tasks_share_job(campaign) or jdl.inputs or campaign.succeeded < jdl.first_tasks
+    return 1 if are_single else jdl.clusters[cluster].side_by_side
+
+
+def _may_tasks_share_job(campaign: Campaign) -> bool:
+    return campaign.jdl.type is CampaignType.DEFAULT and not campaign.jdl.checkpoint_files
 
 
 def task_group_sizes(
@@ -65,8 +68,8 @@ def task_group_sizes(
 
     `jobs` has the numbers of jobs, `unsent` the campaigns' tasks beyond a task for each job. A campaign's tasks are
     spread over all its jobs: larger groups would leave slots without a task, but smaller groups than the tasks side by
-    side would leave slots of a job unused. The tasks of `first_tasks` and tasks whose
-    input files are carried are not grouped.
+    side would leave slots of a job unused. The tasks of `first_tasks` and tasks whose input files are carried are not
+    grouped.
     """
     total = Counter[int]()
     for (number, _), count in jobs.items():
