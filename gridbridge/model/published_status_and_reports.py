@@ -158,9 +158,12 @@ class PublishedAccountingPositions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterDrain:
+    """A drain; a site-wide one comes from `gridbridge drain --all`, and ends with `gridbridge undrain --all`."""
+
     by: str
     at: datetime
     reason: str
+    is_site_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_files
 
 DRAINED = "drained"
-KEYS = ("by", "at", "reason")
+KEYS = ("by", "at", "reason", "all")
 MAX_BYTES = 4096
 
 
@@ -23,6 +23,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
     """Mark a cluster as drained; raise StateError for a user without permission."""
     _require_permission_to_drain(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
+    values |= {"all": "yes"} if drain.is_site_wide else {}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "expected a restart of gridbridge-poller, which creates the folder"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
@@ -74,5 +75,7 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDr
             continue
         except (ParseError, KeyError, ValueError) as error:
             raise StateError(f"{path}: not written by gridbridge drain") from error
-        drains[name] = PublishedClusterDrain(by=values.get("by", ""), at=at, reason=values.get("reason", ""))
+        drains[name] = PublishedClusterDrain(
+            by=values.get("by", ""), at=at, reason=values.get("reason", ""), is_site_wide="all" in values
+        )
     return drains

@@ -26,6 +26,11 @@ def folder(tmp_path: Path) -> str:
     return published
 
 
+def publish_gamma(folder: str) -> None:
+    gamma = PublishedClusterSlots(name="gamma", kind="oar")
+    publish_campaign_value(PublishedClusterSlotsList(at=datetime.now(UTC), clusters=(gamma,)), folder)
+
+
 def run(folder: str, *words: str) -> Result:
     return CliRunner().invoke(gridbridge, [*words, "--published", folder])
 
@@ -82,8 +87,7 @@ def test_a_wrong_cluster_or_reason_drains_nothing(folder: str, words: tuple[str,
 def test_a_cluster_of_campaigns_can_be_drained_without_a_transfer_queue(tmp_path: Path) -> None:
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_cluster_drains_folder(folder)
-    gamma = PublishedClusterSlots(name="gamma", kind="oar")
-    publish_campaign_value(PublishedClusterSlotsList(at=datetime.now(UTC), clusters=(gamma,)), folder)
+    publish_gamma(folder)
 
     drained = run(folder, "drain", "gamma", "--reason", "new disks")
     status = run(folder, "status")
@@ -91,6 +95,46 @@ def test_a_cluster_of_campaigns_can_be_drained_without_a_transfer_queue(tmp_path
     assert (drained.exit_code, drains.list_drained_clusters(folder)) == (0, {"gamma"})
     me = pwd.getpwuid(os.getuid()).pw_name
     assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks to this cluster" in (status.stdout)
+
+
+def site_with_two_clusters(tmp_path: Path) -> str:
+    folder = publish(tmp_path, shown())
+    drains.make_cluster_drains_folder(folder)
+    publish_gamma(folder)
+    return folder
+
+
+def test_drain_all_drains_each_cluster_and_undrain_all_ends_only_its_own_drains(tmp_path: Path) -> None:
+    """A cluster with broken disks is not reopened because the site's maintenance is over."""
+    folder = site_with_two_clusters(tmp_path)
+    me = pwd.getpwuid(os.getuid()).pw_name
+    run(folder, "drain", "beta", "--reason", "disks")
+
+    drained = [run(folder, "drain", "--all", "--reason", reason) for reason in ("move", "longer")]
+    during = {name: drain.reason for name, drain in drains.read_cluster_drains(folder).items()}
+    undrained = run(folder, "undrain", "--all")
+
+    assert [done.output for done in drained] == [f"beta: already drained by {me}: disks\n"] * 2
+    assert during == {"beta": "disks", "gamma": "longer"}
+    assert (undrained.exit_code, undrained.output) == (0, f"beta: still drained by {me}: disks\n")
+    assert drains.list_drained_clusters(folder) == {"beta"}
+
+
+def test_undrain_all_without_drain_all_changes_nothing(folder: str) -> None:
+    run(folder, "drain", "beta", "--reason", "disks")
+
+    told = run(folder, "undrain", "--all")
+
+    assert str(told.exception) == "--all: no cluster is drained by drain --all; drained clusters: beta"
+    assert drains.list_drained_clusters(folder) == {"beta"}
+
+
+@pytest.mark.parametrize("words", [("drain", "--reason", "x"), ("undrain",)])
+@pytest.mark.parametrize("clusters", [(), ("beta", "--all")], ids=["neither", "both"])
+def test_either_a_cluster_or_all_is_named(folder: str, words: tuple[str, ...], clusters: tuple[str, ...]) -> None:
+    told = run(folder, *words, *clusters)
+
+    assert (told.exit_code, "expected either one CLUSTER or --all" in told.output) == (2, True)
 
 
 def test_no_cluster_can_be_drained_before_a_service_has_published(tmp_path: Path) -> None:
