@@ -44,7 +44,7 @@ def test_the_run_after_a_full_disk_leads_to_the_right_end(scenario: str) -> None
     [
         *((name, 1) for name in SMALL),
         *LARGE.items(),
-        *(pytest.param(name, 1, marks=pytest.mark.long) for name in LARGE),
+        *(pytest.param(name, 1, marks=WHOLE) for name in LARGE),
     ],
 )
 def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -> None:

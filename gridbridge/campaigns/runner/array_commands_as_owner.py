@@ -323,7 +323,7 @@ def _require_owner_program_success(answer: CompletedProgram) -> None:
 
 def timed_input_carry(answer: CompletedProgram) -> TimedInputCarry | None:
     """Return what a carry of input files or checkpoints has shown; None if the carry must be repeated."""
-    return _parse_carry_answer(answer, "carry-inputs", _parse_timed_carry)
+    return _parse_carry_answer(answer, "carry of files", _parse_timed_carry)
 
 
 def _parse_timed_carry(values: dict[str, Any]) -> TimedInputCarry:

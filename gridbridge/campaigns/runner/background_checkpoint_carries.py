@@ -8,8 +8,8 @@ from itertools import groupby, islice
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, CampaignOwnerUids, Pair
 from gridbridge.campaigns.runner.background_input_carries import (
-    REMOVAL_PAUSE_S,
     InputCarryUnfinished,
+    RemovalPauses,
     TasksWithoutFiles,
 )
 from gridbridge.campaigns.runner.background_readings import CheckpointWork, OwnerProgram, OwnerPrograms
@@ -60,7 +60,7 @@ class BackgroundCheckpointCarries:
         # of ended carries, by campaign and array
         self._answers: dict[tuple[int, int], tuple[tuple[CheckpointCarry, ...], CompletedProgram]] = {}
         self._failures = Counter[tuple[int, int]]()  # of programs, by campaign and array
-        self._paused_until_s: dict[CampaignCluster, float] = {}  # of removals
+        self._removal_pauses = RemovalPauses(clock)
 
     def start_carries_and_require_checkpoints(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         """Return only if an array's cluster has the checkpoints that may be carried there; start a carry if necessary.
@@ -89,8 +89,8 @@ class BackgroundCheckpointCarries:
         by_source = groupby(self._carries.unneeded_copies(), key=lambda copy: (copy[0].campaign, copy[0].source))
         for pair, copies in by_source:
             some = [*islice(copies, MOST_AT_ONCE)]
-            owner, now_s = (some[0][1], pair[1]), self._clock.steady_s()
-            if self._paused_until_s.get(pair, now_s) <= now_s and self._programs.may_start(owner):
+            owner = some[0][1], pair[1]
+            if not self._removal_pauses.is_paused(pair) and self._programs.may_start(owner):
                 carries = tuple(carry for carry, _ in some)
                 try:
                     program = self._array_commands.start_checkpoint_removal(*pair, _attempts(carries))
@@ -152,11 +152,13 @@ class BackgroundCheckpointCarries:
         except GridbridgeError as error:
             self._pause_removal(run.campaign_and_cluster, error)
             return
-        if removed is not None:
+        if removed is None:  # another program of the owner works
+            self._removal_pauses.begin_pause(run.campaign_and_cluster)
+        else:
             self._carries.record_removed_copies(*run.campaign_and_cluster, _attempts(run.work[1]))
 
     def _pause_removal(self, pair: CampaignCluster, error: GridbridgeError) -> None:
-        self._paused_until_s[pair] = self._clock.steady_s() + REMOVAL_PAUSE_S
+        self._removal_pauses.begin_pause(pair)
         _log.warning("event=checkpoints_kept campaign=%d at=%s why=%r", *pair, str(error))
 
 

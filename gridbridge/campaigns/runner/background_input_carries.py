@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Container, Iterable, Mapping
+from math import inf
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, CampaignOwnerUids, OwnerCallPostponement
 from gridbridge.campaigns.runner.background_readings import OwnerPrograms
@@ -46,6 +47,20 @@ def _missing_files_of_array(missing: Mapping[int, str], attempts: Iterable[TaskA
     return of_array
 
 
+class RemovalPauses:
+    """When a removal of copies may start again after a failure, or after another program of the owner was in its way."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._paused_until_s: dict[CampaignCluster, float] = {}  # steady times
+
+    def is_paused(self, pair: CampaignCluster) -> bool:
+        return self._paused_until_s.get(pair, -inf) > self._clock.steady_s()
+
+    def begin_pause(self, pair: CampaignCluster) -> None:
+        self._paused_until_s[pair] = self._clock.steady_s() + REMOVAL_PAUSE_S
+
+
 class BackgroundInputCarries:
     """Carries the input files of arrays to clusters, before the arrays are submitted.
 
@@ -67,13 +82,11 @@ class BackgroundInputCarries:
         self._copies = InputCarryRows(campaigns.database)
         self._predecessors = PredecessorRows(campaigns.database, campaigns)
         self._acts = acts
-        self._clock = clock
         self._remote_clusters = remote_clusters  # clusters that don't see the files of this host
-        self._has_inputs: dict[int, bool] = {}
         self._programs = programs
         self._results: dict[tuple[int, int], CompletedProgram] = {}  # of ended carries, by campaign and array
         self._carried: set[tuple[int, int]] = set()  # pairs (campaign, array)
-        self._paused_until_s: dict[CampaignCluster, float] = {}  # steady time at which a removal may start again
+        self._removal_pauses = RemovalPauses(clock)
 
     def require_inputs_at_cluster(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> None:
         """Return only if an array's input files are at its cluster; start a carry if necessary.
@@ -130,8 +143,8 @@ class BackgroundInputCarries:
         """Start to remove the copies of ended campaigns; a failed removal is repeated after a pause."""
         self._collect_ended_programs()
         for pair, uid in self._copies.input_copies_of_ended_campaigns().items():
-            owner, now_s = (uid, pair[1]), self._clock.steady_s()
-            if self._paused_until_s.get(pair, now_s) <= now_s and self._programs.may_start(owner):
+            owner = uid, pair[1]
+            if not self._removal_pauses.is_paused(pair) and self._programs.may_start(owner):
                 try:
                     program = self._acts.start_input_removal(*pair)
                 except GridbridgeError as error:
@@ -147,14 +160,12 @@ class BackgroundInputCarries:
         self._pause_removal(pair, "" if is_busy else answer.stderr[:200].decode("utf-8", "replace"))
 
     def _pause_removal(self, pair: CampaignCluster, why: str) -> None:
-        self._paused_until_s[pair] = self._clock.steady_s() + REMOVAL_PAUSE_S
+        self._removal_pauses.begin_pause(pair)
         if why:
             _log.warning("event=inputs_kept campaign=%d at=%s why=%r", *pair, why)
 
     def _must_carry_inputs(self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]) -> bool:
         if array.cluster not in self._remote_clusters or not attempts or is_prologue_or_epilogue_task(attempts[0].task):
             return False
-        if array.campaign not in self._has_inputs:
-            campaign = self._campaigns.find_campaign(array.campaign)
-            self._has_inputs[array.campaign] = campaign is not None and bool(campaign.jdl.inputs)
-        return self._has_inputs[array.campaign]
+        campaign = self._campaigns.find_campaign(array.campaign)
+        return campaign is not None and bool(campaign.jdl.inputs)

@@ -206,7 +206,7 @@ def test_a_carry_shows_the_time_in_which_the_next_tasks_files_come(
 @pytest.mark.parametrize("amount", [b"1e999", b"-1", b"NaN", b'"x"', b"[]", b"1e19", b"[" * 100_000])
 def test_an_owners_answer_with_wrong_amounts_is_an_error(amount: bytes) -> None:
     answer = CompletedProgram((), 0, CARRIED.replace(b"4000000", amount), b"")
-    with pytest.raises(ParseError, match=r"^carry-inputs: "):
+    with pytest.raises(ParseError, match=r"^carry of files: "):
         array_commands_as_owner.timed_input_carry(answer)
 
 
@@ -252,7 +252,7 @@ def test_one_program_of_an_owner_works_at_a_cluster(site: CarryingSite) -> None:
 def test_an_answer_that_is_no_list_of_tasks_is_an_error(tasks: bytes) -> None:
     """The answer about inputs has further values, which are valid here."""
     answer = CompletedProgram((), 0, CARRIED.replace(b"{}", tasks), b"")
-    with pytest.raises(ParseError, match=r"^carry-inputs: "):
+    with pytest.raises(ParseError, match=r"^carry of files: "):
         array_commands_as_owner.timed_input_carry(answer)
     with pytest.raises(ParseError, match=r"^bring-outputs: "):
         array_commands_as_owner.tasks_without_outputs(answer)
