@@ -4,9 +4,11 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from gridbridge.campaigns.runner import program as runner_program
 from gridbridge.campaigns.runner.background_readings import BackgroundPrograms
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
@@ -19,6 +21,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.program_runs import BackgroundProgram
 from gridbridge.state.state_file import StateFile
 from tests.builders.campaigns import made_campaign
 
@@ -65,6 +68,19 @@ def test_a_changed_configuration_applies_from_the_next_cycle(tmp_path: Path) -> 
     assert first.is_released
     assert pause_after(BEFORE + PAUSE.format("soon")) == 20.0
     assert pause_after(BEFORE + PAUSE.format(30)) == 30.0
+
+
+def test_a_changed_configuration_forgets_no_program_of_an_owner(tmp_path: Path) -> None:
+    """Otherwise a second program of the owner would be started beside the first."""
+    text = BEFORE.replace("[cluster", f'state = "sqlite:///{tmp_path}/state.db"\n[cluster', 1)
+    policy = configuration_file.parse_configuration("FILE", text.encode())
+    make, clock = runner_program._import_runner_daemon(), Clock()
+    first = make(policy, clock, is_dry=False, lead=None)
+    working = cast(BackgroundProgram, SimpleNamespace(result_if_ended=lambda: None))
+    cast(CampaignRunnerDaemon, first)._programs.usages.add((4000, "beta"), working, (1, "beta"), ())
+    first.release()
+
+    assert make(policy, clock, is_dry=False, lead=None).has_background_work
 
 
 def attempt(outcome: TaskAttemptOutcome) -> TaskAttempt:

@@ -216,13 +216,20 @@ class CampaignRunnerDaemon:
     _ended_s = float("-inf")
 
     def __init__(
-        self, policy: Policy, clock: Clock, *, is_dry: bool = False, lead: CampaignMasterLead | None = None
+        self,
+        policy: Policy,
+        clock: Clock,
+        *,
+        is_dry: bool = False,
+        lead: CampaignMasterLead | None = None,
+        programs: BackgroundPrograms | None = None,
     ) -> None:
+        """Take the programs that work already, after the configuration has changed."""
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
         self._lead = lead
-        self._programs = BackgroundPrograms()
+        self._programs = programs or BackgroundPrograms()
         self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry, programs=self._programs, lead=lead)
 
     @property

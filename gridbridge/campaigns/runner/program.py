@@ -1,5 +1,7 @@
 """The program gridbridge-runner, which runs campaign cycles from cron or in a loop."""
 
+from functools import partial
+
 from gridbridge.campaigns.runner.campaign_program_start import CampaignProgramFactory, start_campaign_program
 from gridbridge.model.fixed_paths import RUNNER_LOCK
 
@@ -11,6 +13,7 @@ def main() -> None:
 
 
 def _import_runner_daemon() -> CampaignProgramFactory:
+    from gridbridge.campaigns.runner.background_readings import BackgroundPrograms
     from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerDaemon
 
-    return CampaignRunnerDaemon
+    return partial(CampaignRunnerDaemon, programs=BackgroundPrograms())
