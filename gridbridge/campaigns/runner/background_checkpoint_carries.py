@@ -7,11 +7,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands, CampaignOwnerUids, Pair
-from gridbridge.campaigns.runner.background_input_carries import (
-    InputCarryUnfinished,
-    RemovalPauses,
-    TasksWithoutFiles,
-)
+from gridbridge.campaigns.runner.background_input_carries import InputCarryUnfinished, RemovalPauses, TasksWithoutFiles
 from gridbridge.campaigns.runner.background_readings import CheckpointWork, OwnerProgram, OwnerPrograms
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows

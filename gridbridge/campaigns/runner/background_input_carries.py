@@ -48,7 +48,7 @@ def _missing_files_of_array(missing: Mapping[int, str], attempts: Iterable[TaskA
 
 
 class RemovalPauses:
-    """When a removal of copies may start again after a failure, or after another program of the owner was in its way."""
+    """When a removal of copies may start again, after it failed or found another program of the owner."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
