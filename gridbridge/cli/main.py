@@ -10,6 +10,7 @@ from gridbridge.cli.command_groups_and_options import LazyCommandGroup, version_
 MODULES = {
     "balance": "elastic.cli.balance_commands",
     "check": "site.cli.check_command",
+    "config": "site.cli.config_command",
     "data": "rebalance.cli.data_command",
     "drain": "site.cli.drain_command",
     "explain": "site.cli.explain_command",

@@ -1,10 +1,11 @@
 """Writes a policy as the text of gridbridge.toml, with default values as comments."""
 
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields
 from typing import Any
 
 from gridbridge.config import configuration_file
+from gridbridge.config.config_key_listing import default_values_of_section
 from gridbridge.config.section_parsing import (
     NamedSections,
     UnnamedSection,
@@ -14,7 +15,7 @@ from gridbridge.config.section_parsing import (
     format_toml_value,
 )
 from gridbridge.model.config_key_descriptions import config_key_description
-from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.site_configuration import Policy
 
 HEADER = """\
 # gridbridge.toml: every key with its meaning, allowed values and default.
@@ -43,14 +44,11 @@ def _parts(policy: Policy) -> Iterator[str]:
 
 def format_section(title: str, section: Any, name: str = "") -> str:
     """Return a section with each of its keys; keys with default values are comments."""
-    usual = {key.name: key.default for key in fields(section) if key.default is not MISSING}
-    usual |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
-    as_usual = replace(section, **usual)
-    as_usual = as_usual.with_defaults(name) if isinstance(as_usual, ClusterSection) else as_usual
+    usual = default_values_of_section(section, name)
     lines = [f"[{title}]"]
     for key in fields(section):
         value = getattr(section, key.name)
-        is_default = key.name in usual and value == getattr(as_usual, key.name)
+        is_default = key.name in usual and value == usual[key.name]
         lines.append(f"\n# {config_key_description(key).meaning}")
         lines.append(f"# {describe_allowed_values(key)}; {describe_key_default(key)}")
         lines.append(f"{'#' if is_default else ''}{key.name} = {format_toml_value(value)}")
