@@ -75,25 +75,25 @@ SENTENCES = {
     ),
     TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; the job ratio rises when these tasks start"),
     TaskSentOrUnsentCause.ELSEWHERE: "all tasks that could be sent went to other clusters",
-    TaskSentOrUnsentCause.OTHERS_FIRST: "{were_free}, which {others}",
+    TaskSentOrUnsentCause.OTHERS_FIRST: "{were_free}, but {others}",
 }
 ORDERS = {
-    CampaignPrecedenceReason.TEST: ("went to {before}: test campaigns go first, then this campaign"),
+    CampaignPrecedenceReason.TEST: "{before} came first: test campaigns go first, then this campaign",
     CampaignPrecedenceReason.TESTS: (
-        "went to {before}: up to {theirs:g} test campaigns of each person go first there;"
+        "{before} came first: up to {theirs:g} test campaigns of each person go first there;"
         " when one of these ends, this campaign is next"
     ),
     CampaignPrecedenceReason.AFFINITY: (
-        "went to {before}, whose owners have an affinity to {cluster}; this campaign gets the remaining slots"
+        "{before} came first, whose owners have an affinity to {cluster}; this campaign gets the remaining slots"
     ),
     CampaignPrecedenceReason.SHARE: (
-        "went to {before}, whose owner has used {theirs:.0f} slot-seconds, and this campaign's owner {own:.0f};"
+        "{before} came first, whose owner has used {theirs:.0f} slot-seconds, and this campaign's owner {own:.0f};"
         " when the usage is equal, this campaign is next"
     ),
     CampaignPrecedenceReason.PRIORITY: (
-        "went to {before}, with priority {theirs:g} above {own:g}; this campaign gets the remaining slots"
+        "{before} came first, with priority {theirs:g} above {own:g}; this campaign gets the remaining slots"
     ),
-    CampaignPrecedenceReason.AGE: "went to {before}, which {are} older; this campaign gets the remaining slots",
+    CampaignPrecedenceReason.AGE: "{before} came first, which {are} older; this campaign gets the remaining slots",
 }
 NOT_TAKEN = "{sent_to_it} to be sent there, and the cluster accepted none: event {refusal} says why"
 STATES = {
@@ -253,7 +253,7 @@ def describe_wait_for_night(reason: TaskSendExplanation) -> str:
 def _describe_limit_of_file_server(reason: TaskSendExplanation) -> str:
     if reason.load_target is None:
         return f"max_jobs of the storage area {reason.storage} is {reason.server_limit}"
-    limit = f"so the limit at its clusters is {number_with_noun(reason.server_limit, 'task')}"
+    limit = f"so the limit at the area's clusters is {number_with_noun(reason.server_limit, 'task')}"
     if reason.load is not None:
         load = f"the load of the storage area {reason.storage} is {reason.load:g}"
         return f"{load}, the target is {reason.load_target:g}, {limit}"
@@ -269,9 +269,13 @@ def _describe_cure_of_file_server_limit(reason: TaskSendExplanation) -> str:
 
 def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:
     nouns = {
-        "sent_there": (reason.sent, "of its tasks was sent there", "of its tasks were sent there"),
-        "sent_to_it": (reason.sent, "of its tasks was", "of its tasks were"),
-        "listed_there": (reason.listed, "of its tasks is there", "of its tasks are there"),
+        "sent_there": (
+            reason.sent,
+            "of the campaign's tasks was sent there",
+            "of the campaign's tasks were sent there",
+        ),
+        "sent_to_it": (reason.sent, "of the campaign's tasks was", "of the campaign's tasks were"),
+        "listed_there": (reason.listed, "of the campaign's tasks is there", "of the campaign's tasks are there"),
         "slots_each": (reason.slots, "slot", "slots"),
         "at_server": (reason.server_tasks, "task of campaigns is", "tasks of campaigns are"),
         "were_free": (reason.free_slots, "slot was free", "slots were free"),
@@ -283,7 +287,7 @@ def _format_reason_counts(reason: TaskSendExplanation) -> dict[str, object]:
 
 def _describe_campaigns_served_first(reason: TaskSendExplanation) -> str:
     if not reason.order:
-        return "go to other campaigns first; when those have enough slots, this campaign is next"
+        return "other campaigns come first; when those have enough slots, this campaign is next"
     several, are = ("campaigns", "are") if len(reason.before) > 1 else ("campaign", "is")
     numbers = {"own": reason.own, "theirs": reason.theirs}
     before = f"{several} {', '.join(map(str, reason.before))}"

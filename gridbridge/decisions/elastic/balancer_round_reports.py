@@ -32,22 +32,22 @@ MINUTES_S = 120  # times of at least this many seconds are printed in minutes
 
 HINDRANCES = {
     BalancePlanReason.FULL: "at most {most} may exist",
-    BalancePlanReason.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
-    BalancePlanReason.POOL_FULL: "and all pools have their largest number of nodes",
-    BalancePlanReason.OVER_QUOTA: "and the slot quotas of all pools are used up",
-    BalancePlanReason.OVER_BUDGET: "and another node would exceed the hourly budget",
-    BalancePlanReason.OVER_MONTH: "and another node would exceed the month's budget",
-    BalancePlanReason.ENOUGH_BOOTING: "and no more nodes may boot at once",
-    BalancePlanReason.NO_SUCH_PLACE: "and new nodes would be in no queue or in unknown host groups",
-    BalancePlanReason.QUEUE_CLOSED: "and the queues of new nodes are closed on all hosts (`qstat -f` shows how)",
-    BalancePlanReason.NO_NODE: "and no new node could run the other tasks",
+    BalancePlanReason.NO_CAPACITY: "pools had no capacity in the last {retry_s:g} s",
+    BalancePlanReason.POOL_FULL: "all pools have their largest number of nodes",
+    BalancePlanReason.OVER_QUOTA: "the slot quotas of all pools are used up",
+    BalancePlanReason.OVER_BUDGET: "another node would exceed the hourly budget",
+    BalancePlanReason.OVER_MONTH: "another node would exceed the month's budget",
+    BalancePlanReason.ENOUGH_BOOTING: "no more nodes may boot at once",
+    BalancePlanReason.NO_SUCH_PLACE: "new nodes would be in no queue or in unknown host groups",
+    BalancePlanReason.QUEUE_CLOSED: "the queues of new nodes are closed on all hosts (`qstat -f` shows how)",
+    BalancePlanReason.NO_NODE: "no new node could run the other tasks",
 }
 SENTENCES = {
-    **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
+    **{verdict: f"{{tasks}}{{since}}, {{fit}}, and {why}" for verdict, why in HINDRANCES.items()},
     BalancePlanReason.NO_MAXIMUM: "max_nodes is not set: no node is added or removed",
-    BalancePlanReason.FULL: "{nodes} of at most {most}",
+    BalancePlanReason.FULL: "{nodes} of at most {most} {exist}",
     BalancePlanReason.NOT_STABLE: ("the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"),
-    BalancePlanReason.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
+    BalancePlanReason.BELOW_MINIMUM: "{useful} of at least {least} {useful_exist}{hindrance}",
     BalancePlanReason.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
     BalancePlanReason.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
@@ -58,7 +58,7 @@ SENTENCES = {
     BalancePlanReason.FITS: "{waiting}, {need}",
     BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min, over {wait_min:g} min, {need}{coming}",
     BalancePlanReason.SEVERAL_SLOT_COUNTS: "hosts have different numbers of slots, which StarCluster does not support",
-    BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
+    BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least} {stay}{leaving}",
     BalancePlanReason.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     BalancePlanReason.NONE_IDLE: "no job waits, and no node is to be removed",
     BalancePlanReason.UNREADY: (
@@ -68,7 +68,7 @@ SENTENCES = {
     BalancePlanReason.ALL_FIT: "{tasks}, {fit}, {of_max}",
     BalancePlanReason.NO_NEED: "no task waits, {of_max}",
     BalancePlanReason.SPARE: "{tasks}, {idle} and not needed, {of_max}",
-    BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there}, and at most {max_nodes} may exist"),
+    BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there} {exist}, and at most {max_nodes} may exist"),
     BalancePlanReason.NOT_YET: "{tasks}{since}, less than {wait_s:g} s, {fit}",
     BalancePlanReason.SOON: (
         "{tasks}{since}, without a new node all tasks end in {backlog}, within {target} plus a boot time of {boot}"
@@ -95,9 +95,9 @@ def describe_balance_plan(
     its id.
     """
     words = _plan_sentence_words(plan, rules, demand)
-    why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
+    why = f", and {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
     verdict = SENTENCES[plan.verdict].format(**words, hindrance=why)
-    act = "nothing is done" if is_alone else "nothing more is done"
+    act = "no node is added or removed" if is_alone else "no other node is added or removed"
     if plan.wake:
         act = f"wake {', '.join(plan.wake)}"
     elif plan.add:
@@ -123,6 +123,7 @@ def explain_no_new_node_or_removal(refused: NodeAddOrRemoveRefusal, rules: Balan
 
 def _plan_sentence_words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
+    free_are = "is" if figures.free == 1 else "are"
     more = number_with_noun(figures.leaving, "more node is", "more nodes are")
     return {
         "nodes": figures.nodes,
@@ -130,6 +131,8 @@ def _plan_sentence_words(plan: BalancePlan, rules: BalanceSection, demand: Deman
         "cost": "costs" if figures.nodes == 1 else "cost",
         "useful": figures.useful_node_count,
         "staying": figures.nodes - figures.leaving,
+        "useful_exist": "exists" if figures.useful_node_count == 1 else "exist",
+        "stay": "stays" if figures.nodes - figures.leaving == 1 else "stay",
         "leaving": f", {more} leaving" if figures.leaving else "",
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
@@ -137,8 +140,8 @@ def _plan_sentence_words(plan: BalancePlan, rules: BalanceSection, demand: Deman
         "waiting": number_with_noun(figures.jobs, "job waits", "jobs wait"),
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
-        "need": f"{number_with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "idle": f"{number_with_noun(len(plan.remove), 'node')} idle",
+        "need": f"{number_with_noun(figures.wanted, 'slot is', 'slots are')} wanted and {figures.free} {free_are} free",
+        "idle": number_with_noun(len(plan.remove), "node is idle", "nodes are idle"),
         **_words_for_node_limits(figures, rules, demand),
         **_words_for_demand_policy_sentence(figures, demand),
     }
@@ -147,6 +150,7 @@ def _plan_sentence_words(plan: BalancePlan, rules: BalanceSection, demand: Deman
 def _words_for_node_limits(
     figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection
 ) -> dict[str, object]:
+    exist = "exists" if figures.nodes == 1 else "exist"
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
     return {
@@ -154,19 +158,23 @@ def _words_for_node_limits(
         "most": number_with_noun(most, "node"),
         "least": number_with_noun(least, "node"),
         "stable_s": rules.stabilization_s if figures.most is None else demand.grow_pause_s,
-        "of_max": f"{figures.nodes} of {number_with_noun(most, 'node')}",
+        "of_max": f"{figures.nodes} of {number_with_noun(most, 'node')} {exist}",
+        "exist": exist,
     }
 
 
 def _words_for_demand_policy_sentence(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
     tasks, room = figures.tasks, number_with_noun(figures.free, "free slot")
+    coming = number_with_noun(figures.coming, "node is on its way", "nodes are on their way")
     on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
-    coming = f" and {on_way}" if figures.coming else ""
+    fit = f"{number_with_noun(figures.fit, 'fits', 'fit')} in {room}" + (f" and {on_way}" if figures.coming else "")
+    are_free = number_with_noun(figures.free, "slot is free", "slots are free")
+    and_coming = f", and {coming}" if figures.coming else ""
     return {
         "tasks": number_with_noun(tasks, "task waits", "tasks wait") if tasks else "no task waits",
         "since": f" {_format_seconds_or_minutes(figures.waited_s)}" if tasks else "",
-        "coming": coming,
-        "fit": f"{number_with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
+        "coming": and_coming,
+        "fit": fit if tasks else are_free + and_coming,
         "hosts": figures.hosts,
         "unready": figures.unready,
         "wait_s": demand.wait_s,

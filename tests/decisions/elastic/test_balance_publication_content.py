@@ -234,12 +234,12 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
 @pytest.mark.parametrize(
     ("verdict", "figures", "told"),
     [
-        (Reason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node"),
-        (Reason.MORE_WANTED, NONE, "no task waits, 1 free slot, 1 of 1 node"),
-        (Reason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node, and at most 1 may exist"),
-        (Reason.FULL, ONE, "1 of at most 1 node"),
-        (Reason.BELOW_MINIMUM, ONE, "1 of at least 1 node"),
-        (Reason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node"),
+        (Reason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node exists"),
+        (Reason.MORE_WANTED, NONE, "no task waits, 1 slot is free, 1 of 1 node exists"),
+        (Reason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node exists, and at most 1 may exist"),
+        (Reason.FULL, ONE, "1 of at most 1 node exists"),
+        (Reason.BELOW_MINIMUM, ONE, "1 of at least 1 node exists"),
+        (Reason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node stays"),
         (Reason.NO_CAPACITY, ONE, f"{WAITS}, and pools had no capacity in the last 600 s"),
         (Reason.MONTH_SPENT, ONE, "1 task waits, and the rest of the month's budget does not pay for 1 node"),
         (Reason.TOO_DEAR, ONE, "1 task waits, and 1 node costs more than the hourly budget"),
@@ -249,4 +249,4 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
 def test_one_item_is_described_in_the_singular(verdict: Reason, figures: BalancePlanFigures, told: str) -> None:
     plan = BalancePlan(verdict=verdict, figures=figures)
 
-    assert describe_balance_plan(plan, BalanceSection()) == f"{told}: nothing is done"
+    assert describe_balance_plan(plan, BalanceSection()) == f"{told}: no node is added or removed"

@@ -208,7 +208,7 @@ def test_leaving_nodes_do_not_count_towards_min_nodes() -> None:
 
     assert (plan.remove, plan.verdict) == ((), Reason.AT_MINIMUM)
     assert describe_balance_plan(plan, rules) == (
-        "no job waits, 3 of at least 3 nodes, 1 more node is leaving: nothing is done"
+        "no job waits, 3 of at least 3 nodes stay, 1 more node is leaving: no node is added or removed"
     )
     assert removed(cluster(nodes), min_nodes=2) == ("n1",)
     assert plan_balance_by_starcluster(cluster(nodes), rules, is_faithful=True).remove == ()
@@ -280,21 +280,21 @@ def test_a_node_whose_name_contains_the_name_of_another_node_is_another_node() -
     [
         (
             cluster(ONE, FULL, [waiting(18, tasks=2, jobs=(1, 2))]),
-            "2 jobs wait 18 min, over 15 min, 2 slots wanted and 0 free, 2 of 10 nodes: add 1",
+            "2 jobs wait 18 min, over 15 min, 2 slots are wanted and 0 are free, 2 of 10 nodes exist: add 1",
         ),
-        (cluster(ONE, FULL, [waiting(3)]), "1 job waits 3 min, not yet over 15 min, 1 slot wanted and 0 free: "),
-        (cluster(ONE, wait=[waiting(18, tasks=2)]), "1 job waits, 2 slots wanted and 8 free: "),
+        (cluster(ONE, FULL, [waiting(3)]), "1 job waits 3 min, not yet over 15 min, 1 slot is wanted and 0 are free: "),
+        (cluster(ONE, wait=[waiting(18, tasks=2)]), "1 job waits, 2 slots are wanted and 8 are free: "),
         (
             replace(cluster(ONE, FULL, [waiting(18)]), nodes=COMING[:2]),
-            "1 job waits 18 min, over 15 min, 1 slot wanted and 0 free and 1 node on its way: ",
+            "1 job waits 18 min, over 15 min, 1 slot is wanted and 0 are free, and 1 node is on its way: ",
         ),
-        (cluster(ONE), "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1"),
+        (cluster(ONE), "no job waits, 1 node is idle past minute 45 of the hour, 2 of 10 nodes exist: remove n1"),
         (cluster(ONE, changed=1), "the last change was 60 s ago, less than 180 s: "),
     ],
     ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )
 def test_the_round_sentence_states_the_figures(seen: BalanceSituation, told: str) -> None:
-    told += "nothing is done" * told.endswith(": ")
+    told += "no node is added or removed" * told.endswith(": ")
 
     assert told == describe_balance_plan(decided(seen), RULES)
 
@@ -335,5 +335,6 @@ def test_no_node_is_added_to_a_queue_that_is_disabled_on_all_hosts() -> None:
 
     assert (found.verdict, found.add) == (Reason.CLOSED, 0)
     assert describe_balance_plan(found, RULES) == (
-        "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how), 2 of 10 nodes: nothing is done"
+        "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how), 2 of 10 nodes exist:"
+        " no node is added or removed"
     )

@@ -49,7 +49,7 @@ def test_a_plan_is_printed_as_lines_or_json(folder: Path) -> None:
     lines = run("plan", "--from", str(folder), "-m", "9").stdout.splitlines()
 
     assert (found["add"], found["pool"], found["remove"]) == (2, None, [])
-    assert str(found["sentence"]).endswith("3 of 9 nodes: add 2")
+    assert str(found["sentence"]).endswith("3 of 9 nodes exist: add 2")
     refused: list[dict[str, str]] = found["refused"]  # type: ignore[assignment]
     assert {one["reason"] for one in refused} == {"the job is held", "the job is in error"}
     assert lines[0].endswith(": add 6")

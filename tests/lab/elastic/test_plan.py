@@ -37,9 +37,9 @@ def test_tasks_that_wait_too_long_make_the_cluster_grow(grid: Grid) -> None:
         grid.sh(HOST, f"rm -rf {FOLDER}", user="bob")
 
     assert (3, []) == (saved["add"], saved["remove"])
-    assert saved["sentence"].endswith("3 of 9 nodes: add 3")
+    assert saved["sentence"].endswith("3 of 9 nodes exist: add 3")
     assert (3, "add 3") == (packed["add"], packed["sentence"][-5:])
-    assert (0, "3 of at most 3 nodes: nothing is done") == (small["add"], small["sentence"])
+    assert (0, "3 of at most 3 nodes exist: no node is added or removed") == (small["add"], small["sentence"])
 
 
 def test_held_jobs_are_reported_and_add_no_node(grid: Grid) -> None:

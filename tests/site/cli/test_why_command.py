@@ -277,7 +277,7 @@ SILENT = replace(
 NIGHTLY = {"cause": TaskSentOrUnsentCause.NIGHT, "starts_from": NOON, "starts_until": NOON + timedelta(hours=1)}
 FULL_SERVER = {"cause": TaskSentOrUnsentCause.FILE_SERVER, "storage": "home", "server_tasks": 42, "server_limit": 40}
 NO_TASK_ALLOWED = FULL_SERVER | {"server_tasks": 0, "server_limit": 0, "load_target": 10.0}
-LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are there; a task there must end first"
+LIMIT = "the limit at the area's clusters is 40 tasks, and 42 tasks of campaigns are there; a task there must end first"
 
 
 @pytest.mark.parametrize(
@@ -304,14 +304,17 @@ LIMIT = "the limit at its clusters is 40 tasks, and 42 tasks of campaigns are th
         (
             {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignPrecedenceReason.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
-            "4 slots were free, which went to campaigns 3, 4, with priority 5 above 1; this campaign gets",
+            "4 slots were free, but campaigns 3, 4 came first, with priority 5 above 1; this campaign gets",
         ),
         (
             {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 1}
             | {"order": CampaignPrecedenceReason.AGE, "before": (10,)},
-            "1 slot was free, which went to campaign 10, which is older; this campaign gets the remaining slots",
+            "1 slot was free, but campaign 10 came first, which is older; this campaign gets the remaining slots",
         ),
-        ({"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to other"),
+        (
+            {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4},
+            "4 slots were free, but other campaigns come first",
+        ),
         (
             {"cause": TaskSentOrUnsentCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and the whole cluster has 4; request fewer slots",
@@ -376,9 +379,9 @@ def test_why_of_a_task_shows_competing_attempts_and_their_reason(published: Path
 @pytest.mark.parametrize(
     ("number", "jobs", "sentence"),
     [
-        (1, 1, "  beta: 1 of its tasks was sent there; 1 slot was free"),
-        (2, 2, "  beta: 2 of its tasks were sent there; 2 slots were free"),
-        (2, 1, "  beta: 2 of its tasks were sent there in 1 job; 2 slots were free"),
+        (1, 1, "  beta: 1 of the campaign's tasks was sent there; 1 slot was free"),
+        (2, 2, "  beta: 2 of the campaign's tasks were sent there; 2 slots were free"),
+        (2, 1, "  beta: 2 of the campaign's tasks were sent there in 1 job; 2 slots were free"),
     ],
 )
 def test_why_counts_tasks_in_singular_and_plural(tmp_path: Path, number: int, jobs: int, sentence: str) -> None:
@@ -403,7 +406,10 @@ def test_why_of_tasks_that_a_cluster_refused_refers_to_the_event(published: Path
 
     lines = why(published, "7").output.splitlines()
 
-    assert "  gamma: 2 of its tasks were to be sent there, and the cluster accepted none: event 9 says why" in lines
+    assert (
+        "  gamma: 2 of the campaign's tasks were to be sent there, and the cluster accepted none: event 9 says why"
+        in lines
+    )
 
 
 @pytest.mark.parametrize(

@@ -249,13 +249,17 @@ ENDS_SOON = cell(instance(MASTER, (4,), begun=[begun(20)]), wait=[waiting(9)], r
         (
             cell(*full(MASTER), wait=[waiting(18, tasks=9)]),
             {},
-            "9 tasks wait 18 min, 0 fit in 0 free slots, 1 of 10 nodes: add 3 of pool p at 2 an hour each",
+            "9 tasks wait 18 min, 0 fit in 0 free slots, 1 of 10 nodes exists: add 3 of pool p at 2 an hour each",
         ),
-        (cell(instance(MASTER), wait=[waiting(18)]), {}, "1 task waits, 1 fits in 4 free slots, 1 of 10 nodes: "),
+        (
+            cell(instance(MASTER), wait=[waiting(18)]),
+            {},
+            "1 task waits, 1 fits in 4 free slots, 1 of 10 nodes exists: ",
+        ),
         (
             cell(instance("n1"), nodes=TWO[:1]),
             {},
-            "no task waits, 1 node idle and not needed, 2 of 10 nodes: remove n1",
+            "no task waits, 1 node is idle and not needed, 2 of 10 nodes exist: remove n1",
         ),
         (FULL, {"wait_s": 90}, "1 task waits 60 s, less than 90 s, 0 fit in 0 free slots: "),
         (
@@ -269,14 +273,18 @@ ENDS_SOON = cell(instance(MASTER, (4,), begun=[begun(20)]), wait=[waiting(9)], r
             {"target_wait_s": 60},
             "1 task waits 9 min, without a new node all tasks end in 5 min, within 60 s plus a boot time of 5 min: ",
         ),
-        (cell(instance(MASTER)), {"schedule": "12-13 3-9"}, "1 of at least 3 nodes: add 2 of pool p at 2 an hour each"),
-        (FULL, {"schedule": "12-13 0-1"}, "1 of at most 1 node: "),
+        (
+            cell(instance(MASTER)),
+            {"schedule": "12-13 3-9"},
+            "1 of at least 3 nodes exists: add 2 of pool p at 2 an hour each",
+        ),
+        (FULL, {"schedule": "12-13 0-1"}, "1 of at most 1 node exists: "),
         (replace(FULL, last_change=ago(1)), {"grow_pause_s": 90}, "the last change was 60 s ago, less than 90 s: "),
     ],
     ids=["grow", "fits", "shrink", "not yet", "elsewhere", "soon", "hour's least", "hour's most", "pause"],
 )
 def test_the_round_sentence_states_the_figures(seen: BalanceSituation, demand: dict[str, float], told: str) -> None:
-    told += "nothing is done" * told.endswith(": ")
+    told += "no node is added or removed" * told.endswith(": ")
     rules, own = BalanceSection(max_nodes=10), DemandPolicySection(**demand)  # type: ignore[arg-type]
     found = plan(seen, {"p": NodePoolSection(slots=4, price=2)}, 10, **demand)
 
