@@ -25,7 +25,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check static units units-elsewhere docs test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo picture lab bench clean format
+.PHONY: check static units units-elsewhere docs browser test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo picture lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -51,7 +51,7 @@ static: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-UNITS = -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root and not long'
+UNITS = -n auto -m 'not killing and not apart and not browser and not lab and not lab_lifecycle and not root and not long'
 units: $(VENV)/ready
 	$(call stage,check) $(UNITS) $(if $(OF),$(wildcard tests/$(OF) tests/decisions/$(OF) tests/model/$(OF)))
 
@@ -96,16 +96,19 @@ test-stages: $(VENV)/ready
 	$(MAKE) --no-print-directory test-embedded && \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 
-test-embedded:
-	$(call stage,embedded) -n $(WAITING) $(AGAIN) -m '(killing or apart) and not root and not long'
+test-embedded: browser
+	$(call stage,embedded) -n $(WAITING) $(AGAIN) -m '(killing or apart or browser) and not root and not long'
 
 test-as-root: # what mostly waits, and the labs, are made beside the units
 	$(call stage,smoke) -m 'lab_lifecycle and smoke' tests/lab/gridlab
 	@$(SIDE_BY_SIDE) test-apart units-elsewhere static docs labs
 	$(call stage,lab) -m 'lab and not long' $(IN_LABS) $(OF_LABS)
 
-test-apart: # these, on embedded clusters, mostly wait
-	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not twin and not lab and not lab_lifecycle and not long'
+browser: # opens the page of gridbridge page
+	@tools/debian-packages chromium
+
+test-apart: browser # these, on embedded clusters, mostly wait
+	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or browser or root) and not twin and not lab and not lab_lifecycle and not long'
 
 labs:
 	tools/labs $(LABS)

@@ -15,6 +15,7 @@ MODULES = {
     "drain": "site.cli.drain_command",
     "explain": "site.cli.explain_command",
     "metrics": "site.cli.metrics_command",
+    "page": "site.cli.page_command",
     "rebalance": "rebalance.cli.rebalance_command",
     "replay": "site.cli.replay_command",
     "setup": "site.cli.setup_command",

@@ -21,7 +21,6 @@ from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
-from gridbridge.model.transfer_messages_in_spool import StarterPhase
 from gridbridge.state import published_json
 
 PREFIX = "gridbridge_"
@@ -58,7 +57,6 @@ def _epoch_seconds_or_none(at: datetime | None) -> float | None:
 
 
 OTHER = "other"  # label of every cluster and queue that gridbridge.toml lacks
-SENDING, UNLISTED = "sending", "unlisted"  # states of a remote job that the remote cluster does not list
 
 
 def transfer_metric_families(published_files: PublishedFilesSnapshot, now: datetime) -> Iterator[Metric]:
@@ -123,7 +121,9 @@ def _open_transfer_metric_families(published_files: PublishedFilesSnapshot) -> I
     labelled = [
         (_queue_and_cluster_labels(transfer, published_files), transfer) for transfer in published_files.transfers
     ]
-    states = (((*target, _transfer_state_label(transfer)), 1) for target, transfer in labelled)
+    states = (
+        ((*target, transfer_status_explanation.transfer_state_word(transfer)), 1) for target, transfer in labelled
+    )
     yield metric_family("transfers", "Open transfers by the state of their remote jobs", "queue cluster state", states)
     unlisted = "Open transfers with a remote job that the remote cluster does not list"
     missing = [((name,), 0) for name in published_files.clusters]
@@ -143,12 +143,6 @@ def _queue_and_cluster_labels(transfer: PublishedTransfer, published_files: Publ
     queue = transfer.queue if transfer.queue in {route.queue for route in routes} else OTHER
     clusters = {*published_files.clusters, *(route.cluster for route in routes)}
     return queue, transfer.remote if transfer.remote in clusters else OTHER
-
-
-def _transfer_state_label(transfer: PublishedTransfer) -> str:
-    if transfer.remote_job_state.is_listed:
-        return transfer.remote_job_state.most_important_fact
-    return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
 
 
 def rebalance_metric_families(

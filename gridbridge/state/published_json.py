@@ -20,6 +20,7 @@ from gridbridge.model.fixed_paths import ELSEWHERE, PUBLISHED, SET_UP
 from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalancePause,
     PublishedRebalanceRound,
+    PublishedStorageAreas,
     RebalanceRoundKind,
 )
 from gridbridge.model.transfer_name import parse_local_job_and_task
@@ -35,6 +36,7 @@ _CONVERTER = make_converter()
 
 T = TypeVar("T")
 QUIET = "rebalance-quiesced.json"
+STORAGE = "storage-areas.json"
 
 
 def encode_published_value(value: object) -> bytes:
@@ -62,7 +64,7 @@ def read_all_published_files(folder: str) -> reports.PublishedFilesSnapshot:
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new host {SET_UP} creates the folder")
     return reports.PublishedFilesSnapshot(
         service=read_published_service_status(folder),
-        load=_read_published_load_values(folder),
+        load=read_published_load_values(folder),
         clusters={cluster.cluster: cluster for cluster in read_published_cluster_status(folder)},
         drained=drains.read_cluster_drains(folder),
         breakers={breaker.cluster: breaker for breaker in read_published_breakers(folder).breakers},
@@ -131,7 +133,7 @@ def transfers_published_at(folder: str) -> datetime | None:
         return None
 
 
-def _read_published_load_values(folder: str) -> reports.PublishedLoadValues | None:
+def read_published_load_values(folder: str) -> reports.PublishedLoadValues | None:
     try:
         path = published_file_formats.load_values_path(folder)
         taken_at, stale_s, values = published_file_formats.parse_load_values_file(path)
@@ -142,11 +144,18 @@ def _read_published_load_values(folder: str) -> reports.PublishedLoadValues | No
 
 
 def read_published_cluster_status(folder: str) -> Iterator[reports.PublishedClusterAnswer]:
-    for name in sorted(safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}")):
-        if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
-            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", reports.PublishedClusterAnswer)
-            if shown:
-                yield shown
+    for path in list_published_cluster_files(folder):
+        if shown := read_published_value(path, reports.PublishedClusterAnswer):
+            yield shown
+
+
+def list_published_cluster_files(folder: str) -> tuple[str, ...]:
+    names = sorted(safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}"))
+    return tuple(
+        f"{folder}/{CLUSTERS}/{name}"
+        for name in names
+        if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY)
+    )
 
 
 def _jobs_with_verified_history(folder: str) -> Iterator[tuple[int, int]]:
@@ -182,6 +191,14 @@ def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
     published = read_published_value(f"{folder}/{QUIET}", PublishedRebalancePause)
     return published.since if published else None
+
+
+def publish_storage_areas(areas: PublishedStorageAreas, folder: str = PUBLISHED) -> None:
+    published_files.publish_file(f"{folder}/{STORAGE}", encode_published_value(areas))
+
+
+def read_published_storage_areas(folder: str = PUBLISHED) -> PublishedStorageAreas | None:
+    return read_published_value(f"{folder}/{STORAGE}", PublishedStorageAreas)
 
 
 def _rebalance_round_path(kind: RebalanceRoundKind, folder: str) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions.elastic import balancer_node_and_job_counts
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
@@ -21,6 +21,8 @@ from gridbridge.model.elastic.published_balance import (
     PublishedBalancerFigures,
     PublishedNewNodeRefusalCount,
     PublishedNodeCount,
+    PublishedNodeHistory,
+    PublishedNodeSample,
     PublishedPoolNodeCounters,
     RecentlyEndedTasks,
     minute_since_epoch,
@@ -296,6 +298,25 @@ def _add_node_changes_to_pool_counters(
         )
         for pool in pools
     )
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SAMPLE_INTERVAL, SAMPLES_KEPT = timedelta(minutes=30), timedelta(days=7)
+
+
+def extend_node_history(before: PublishedNodeHistory | None, figures: PublishedBalancerFigures) -> PublishedNodeHistory:
+    """Add the figures of a round to the history, if the round could read the whole cell."""
+    history = before if before and before.cluster == figures.cluster else PublishedNodeHistory(cluster=figures.cluster)
+    if figures.statistics is None or figures.seen_at != figures.at:
+        return history
+    begin = figures.at - (figures.at - EPOCH) % SAMPLE_INTERVAL
+    in_cluster = (pool.nodes for pool in figures.nodes if ElasticNodeState(pool.state).is_in_cluster_or_coming)
+    hosts, nodes, queued = figures.statistics.hosts, sum(in_cluster), figures.statistics.queued
+    for same in (sample for sample in history.samples if sample.begin == begin):
+        hosts, nodes, queued = max(hosts, same.hosts), max(nodes, same.nodes), max(queued, same.queued)
+    kept = (sample for sample in history.samples if begin - SAMPLES_KEPT < sample.begin < begin)
+    newest = PublishedNodeSample(begin=begin, hosts=hosts, nodes=nodes, queued=queued)
+    return replace(history, samples=(*kept, newest))
 
 
 LOOKBACK = timedelta(minutes=180)

@@ -34,6 +34,7 @@ from gridbridge.model.rebalance.datasets import (
     ServiceReplicaAct,
     format_bytes,
 )
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedStorageAreas
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, is_storage_area_drained
 from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     RebalanceHost,
@@ -85,6 +86,14 @@ def datasets_as_rebalance_snapshot(storage_state: DatasetStorageSnapshot, rules:
             replicated={carried.target: carried.ended_at for carried in came if carried.ended_at},
         ),
     )
+
+
+def storage_areas_for_everybody(storage_state: DatasetStorageSnapshot) -> PublishedStorageAreas:
+    areas = tuple(sorted(storage_state.areas, key=lambda area: area.storage))
+    drained = (
+        area.storage for area in areas if is_storage_area_drained(area.storage, area.clusters, storage_state.drained)
+    )
+    return PublishedStorageAreas(at=storage_state.now, areas=areas, drained=tuple(drained))
 
 
 def plan_dataset_rebalance_round(snapshot: RebalanceSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:

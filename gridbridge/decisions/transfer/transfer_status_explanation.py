@@ -32,6 +32,8 @@ NEVER_PUBLISHED = (
     "gridbridge-poller has never published anything here; gridbridge check prints the command that starts the poller"
 )
 
+SENDING, UNLISTED = "sending", "unlisted"  # states of a remote job that the remote cluster does not list
+
 
 def poller_silence_alarm(published_files: PublishedFilesSnapshot, now: datetime) -> str:
     if published_files.load is None:
@@ -220,6 +222,12 @@ def _describe_remote_job_state(transfer: PublishedTransfer, now: datetime) -> st
     host = f" on {transfer.remote_host}" if transfer.remote_host else ""
     since = f" for {format_duration(now - transfer.since)}" if transfer.since else ""
     return f"{transfer.remote_state}{host}{since}"
+
+
+def transfer_state_word(transfer: PublishedTransfer) -> str:
+    if transfer.remote_job_state.is_listed:
+        return transfer.remote_job_state.most_important_fact
+    return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
 
 
 def explain_transfer_wait(transfer: PublishedTransfer, published_files: PublishedFilesSnapshot, now: datetime) -> str:

@@ -16,6 +16,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     balancer_figures_if_cell_observed,
     balancer_figures_if_cell_unobserved,
     count_balancer_round_figures,
+    extend_node_history,
 )
 from gridbridge.elastic import balancer_round_queries
 from gridbridge.errors import ParseError, StateError
@@ -23,6 +24,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.published_balance import (
     BalanceRoundStatistics,
     PublishedBalancerFigures,
+    PublishedNodeHistory,
     RecentlyEndedTasks,
     minute_since_epoch,
 )
@@ -146,6 +148,7 @@ def _parse_statistics_line(line: str) -> BalanceRoundStatistics | None:
 
 
 NAME = "balance.json"
+HISTORY = "nodes.json"
 
 
 def write_published_balance(value: PublishedBalancerFigures, folder: str = BALANCE_PUBLISHED) -> None:
@@ -159,6 +162,10 @@ def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancer
     Raises StateError for an invalid or unsafe file.
     """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
+
+
+def read_published_node_history(folder: str = BALANCE_PUBLISHED) -> PublishedNodeHistory | None:
+    return published_json.read_published_value(f"{folder}/{HISTORY}", PublishedNodeHistory)
 
 
 def publish_balancer_round(
@@ -184,10 +191,15 @@ def publish_round_without_cell_answer(
 def _publish_balancer_figures(
     following: Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures], folder: str
 ) -> None:
-    last = None
+    last, history = None, None
     with suppress(StateError):  # an unreadable file restarts all counters
         last = read_published_balance(folder)
+    with suppress(StateError):
+        history = read_published_node_history(folder)
+    figures = following(last)
+    longer = extend_node_history(history, figures)
     try:
-        write_published_balance(following(last), folder)
+        write_published_balance(figures, folder)
+        published_files.publish_file(f"{folder}/{HISTORY}", published_json.encode_published_value(longer))
     except StateError as error:
         _log.warning("event=not_shown why=%r", str(error))

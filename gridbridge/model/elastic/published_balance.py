@@ -104,6 +104,24 @@ class PublishedBalancerFigures:
     refused: tuple[PublishedNewNodeRefusalCount, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedNodeSample:
+    """The largest numbers within half an hour."""
+
+    begin: datetime
+    hosts: int  # execution hosts of the cluster
+    nodes: int  # nodes of pools that are in the cluster or on their way
+    queued: int  # waiting tasks that could start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedNodeHistory:
+    """The samples of the last seven days, sorted by time; half an hour without a readable cell has no sample."""
+
+    cluster: str
+    samples: tuple[PublishedNodeSample, ...] = ()
+
+
 def minute_since_epoch(at: datetime) -> int:
     return int(at.timestamp() // 60)
 

@@ -1,8 +1,10 @@
-"""Published begin and end times of the last rebalancing rounds."""
+"""Published begin and end times of the last rebalancing rounds, and the storage areas that they measured."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 
 
 class RebalanceRoundKind(StrEnum):
@@ -43,3 +45,12 @@ class PublishedRebalancePause:
     """The time at which a pause of all rebalancing moves began; None without a pause."""
 
     since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedStorageAreas:
+    """The storage areas as the last round about datasets measured them."""
+
+    at: datetime
+    areas: tuple[MeasuredStorageArea, ...] = ()
+    drained: tuple[str, ...] = ()  # names of areas that are emptied

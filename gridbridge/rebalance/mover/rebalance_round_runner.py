@@ -10,7 +10,7 @@ from functools import partial
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, PUBLISHED, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedStorageAreas, RebalanceRoundKind
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.rebalance.rebalance_snapshot_and_moves import NEVER, ValidAndDroppedMoves, past_moment_or_never
 from gridbridge.model.site_configuration import Policy
@@ -96,7 +96,9 @@ def _run_round_of_tasks_or_datasets(
 ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
     mover: ReplicaReconciler | WaitingTaskRebalancer
     if is_of_data:
-        mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
+        mover = ReplicaReconciler(
+            policy, Clock(), question, is_dry=not is_acting, let_go=let_go, tell_areas=_publish_storage_areas
+        )
         with closing(mover.database):
             planned = service_cycle.run_cycle_once(mover, lambda _: None, is_dry=not is_acting)
     else:
@@ -114,6 +116,11 @@ def _verify_replicas_unless_verification_runs(policy: Policy) -> None:
                 closing(StateFile.open(policy.site.state)) as database,
             ):
                 verify_overdue_replicas(policy.rebalance, database, Clock())
+
+
+def _publish_storage_areas(areas: PublishedStorageAreas) -> None:
+    with suppress(StateError):
+        published_json.publish_storage_areas(areas)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from datetime import timedelta
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedStorageAreas
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, is_storage_area_drained
 from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     RebalanceMove,
@@ -73,8 +74,12 @@ class ReplicaReconciler:
         is_dry: bool = False,
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
+        tell_areas: Callable[[PublishedStorageAreas], None] = lambda _: None,
     ) -> None:
-        """Open the state file or raise StateError; copies lock `carrying`; `let_go` frees the round's lock."""
+        """Open the state file or raise StateError; copies lock `carrying`; `let_go` frees the round's lock.
+
+        `tell_areas` gets the measured storage areas before a plan is carried out.
+        """
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._policy = policy
@@ -83,7 +88,7 @@ class ReplicaReconciler:
         self._clock = clock
         self._notes = MoveAndVerificationTimeRows(self.database)
         self._carried = ReplicaActRows(self.database)
-        self._carrying, self._let_go = carrying, let_go
+        self._carrying, self._let_go, self._tell_areas = carrying, let_go, tell_areas
         self.checked = ValidAndDroppedMoves()
 
     def gather(self) -> DatasetRoundInputs:
@@ -112,6 +117,7 @@ class ReplicaReconciler:
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> None:
         """Carry out a plan; continue interrupted actions first, unless an earlier round still copies."""
         stored, is_quiesced = situation
+        self._tell_areas(storage_area_rebalancing.storage_areas_for_everybody(stored))
         if is_quiesced:
             return
         now, most = self._clock.now(), self._rules.copies_at_once

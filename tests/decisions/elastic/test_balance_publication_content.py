@@ -13,6 +13,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     count_balancer_round_figures,
     count_node_changes_by_pool,
     describe_balance_plan,
+    extend_node_history,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -31,6 +32,7 @@ from gridbridge.model.elastic.published_balance import (
     PublishedBalancerFigures,
     PublishedNewNodeRefusalCount,
     PublishedNodeCount,
+    PublishedNodeHistory,
     PublishedPoolNodeCounters,
     RecentlyEndedTasks,
     TasksEndedInMinute,
@@ -250,3 +252,46 @@ def test_one_item_is_described_in_the_singular(verdict: Reason, figures: Balance
     plan = BalancePlan(verdict=verdict, figures=figures)
 
     assert describe_balance_plan(plan, BalanceSection()) == f"{told}: no node is added or removed"
+
+
+def sampled(*rounds: tuple[float, int, int], before: PublishedNodeHistory | None = None) -> list[tuple[int, int, int]]:
+    """Return (minutes, nodes, waiting tasks) of the samples after rounds with these numbers."""
+    history = before
+    for minutes, nodes, queued in rounds:
+        figures = shown(None, UNCHANGED)
+        assert figures.statistics
+        at, numbers = NOON + timedelta(minutes=minutes), replace(figures.statistics, queued=queued)
+        ready = PublishedNodeCount(pool="usual", state="ready", nodes=nodes)
+        gone = replace(ready, state="failed", nodes=9)
+        counted = replace(figures, at=at, seen_at=at, statistics=numbers, nodes=(ready, gone))
+        history = extend_node_history(history, counted)
+    assert history
+    return [((one.begin - NOON) // timedelta(minutes=1), one.nodes, one.queued) for one in history.samples]
+
+
+WEEK = 7 * 24 * 60
+
+
+@pytest.mark.parametrize(
+    ("rounds", "samples"),
+    [
+        ([(0, 1, 2), (1, 3, 1), (29.9, 2, 0)], [(0, 3, 2)]),
+        ([(0, 1, 2), (30, 3, 1)], [(0, 1, 2), (30, 3, 1)]),
+        ([(0, 1, 2), (30, 1, 1), (WEEK, 2, 1)], [(30, 1, 1), (WEEK, 2, 1)]),
+        ([(90, 1, 2), (0, 3, 1)], [(0, 3, 1)]),
+    ],
+    ids=["largest of half an hour", "next half hour", "seven days", "clock set back"],
+)
+def test_the_node_history_keeps_the_largest_numbers_of_each_half_hour_for_seven_days(
+    rounds: list[tuple[float, int, int]], samples: list[tuple[int, int, int]]
+) -> None:
+    assert sampled(*rounds) == samples
+
+
+def test_a_round_that_could_not_read_the_cell_adds_no_sample() -> None:
+    seen = shown(None, UNCHANGED)
+    unseen = balancer_figures_if_cell_unobserved(seen, "alpha", LATER, "no answer")
+    history = extend_node_history(None, seen)
+
+    assert extend_node_history(history, unseen) == history
+    assert extend_node_history(history, replace(seen, cluster="beta")).cluster == "beta"

@@ -267,12 +267,17 @@ def test_the_figures_of_successive_rounds_are_published_for_all_users(tmp_path: 
     found = balancer_statistics_and_publication.read_published_balance(str(folder))
     assert found is not None
     assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
-    assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
+    history = balancer_statistics_and_publication.read_published_node_history(str(folder))
+    assert history
+    assert [one.hosts for one in history.samples] == [1]
+    for name in ("balance.json", "nodes.json"):
+        assert (folder / name).stat().st_mode & 0o777 == 0o644
     assert folder.stat().st_mode & 0o005 == 0o005
 
 
 def test_an_unreadable_published_file_resets_the_counters(tmp_path: Path) -> None:
-    (tmp_path / "balance.json").write_text("{")
+    for name in ("balance.json", "nodes.json"):
+        (tmp_path / name).write_text("{")
     publish(tmp_path, BalancerRoundNodeChanges(added={"usual": 2}))
 
     found = balancer_statistics_and_publication.read_published_balance(str(tmp_path))

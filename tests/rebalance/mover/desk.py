@@ -10,6 +10,7 @@ import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.rebalance.published_rebalance_rounds import PublishedStorageAreas
 from gridbridge.model.rebalance.rebalance_section import (
     MeasuredStorageArea,
     RebalanceSection,
@@ -51,6 +52,7 @@ class Desk:
         self.before: Callable[[tuple[str, ...]], None] = lambda _: None
         self.carrying = f"{folder}/carrying.lock"
         self.let_go: Callable[[], bool] = lambda: True
+        self.told_areas: list[PublishedStorageAreas] = []
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
         monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", self._call)
@@ -78,7 +80,7 @@ class Desk:
     def round(
         self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
-        locks = {"carrying": self.carrying, "let_go": self.let_go}
+        locks = {"carrying": self.carrying, "let_go": self.let_go, "tell_areas": self.told_areas.append}
         reconciler = ReplicaReconciler(self.policy, self.clock, asked or RebalanceTarget(), is_dry=is_dry, **locks)
         with closing(reconciler.database):
             planned = service_cycle.run_cycle_once(reconciler, lambda _: None, is_dry=is_dry)

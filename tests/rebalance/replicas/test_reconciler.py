@@ -19,6 +19,7 @@ from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFi
 from gridbridge.rebalance.replicas.replica_reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
+from gridbridge.state import published_json
 from tests.rebalance.mover.areas import NAMES, Killed
 from tests.rebalance.mover.desk import Desk
 
@@ -342,6 +343,25 @@ def test_a_surplus_copy_is_refused_and_not_recorded_as_an_action(desk: Desk) -> 
     assert planned.advice.moves == ()
     assert whole(desk) == set(second.areas_with_whole_replica)
     assert desk.served.records.actions_of_service("reads") == []
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_a_round_tells_the_measured_areas_even_during_a_pause_and_publishes_them(
+    desk: Desk, tmp_path: Path, *, is_paused: bool
+) -> None:
+    full = NAMES[0]
+    uneven(desk, full)
+    desk.drained = {full}
+    if is_paused:
+        quiesce(desk)
+    desk.round()
+    desk.round(is_dry=True)
+
+    (told,) = desk.told_areas
+    assert {area.storage: area.free_bytes for area in told.areas} == {n: 100 if n == full else 900 for n in NAMES}
+    assert told.drained == (full,)
+    published_json.publish_storage_areas(told, str(tmp_path))
+    assert published_json.read_published_storage_areas(str(tmp_path)) == told
 
 
 def test_no_further_action_begins_after_a_pause_in_the_middle_of_a_round(desk: Desk) -> None:

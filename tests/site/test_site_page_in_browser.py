@@ -1,0 +1,73 @@
+"""The page of a busy site in headless Chromium, on a phone and on a desktop, light and dark."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, sync_playwright
+
+from gridbridge.decisions.site.site_page import make_site_page
+from gridbridge.site.site_page_files import PublishedSiteReader, render_site_page, write_site_page
+from tests.shown import NOW
+from tests.site.page_sites import HOSTILE, busy_site
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / ".build/page"
+SECTIONS = ["Clusters", "Transfer queues", "Campaigns", "Transfers", "Nodes", "Storage areas", "Open events"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.fail("Debian's chromium is missing; as root: tools/debian-packages chromium")
+    with sync_playwright() as playwright:
+        flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        yield browser
+        browser.close()
+
+
+def write_page(folder: Path, published: str, balance: str) -> str:
+    """Write the page and return its URL."""
+    site = PublishedSiteReader(published, balance).read_site(NOW)
+    write_site_page(render_site_page(make_site_page(site, NOW)), str(folder))
+    return f"file://{quote(str(folder))}/index.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280], ids=["phone", "desktop"])
+@pytest.mark.parametrize("site", ["busy", "empty"])
+def test_the_page_is_accessible_fits_its_window_and_loads_nothing(
+    chromium: Browser, tmp_path: Path, site: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    """Axe finds no violation, and nothing is cut off at the right; each picture is left in .build/page."""
+    folders = busy_site(tmp_path) if site == "busy" else (str(tmp_path), str(tmp_path))
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    complaints = list[str]()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(write_page(tmp_path, *folders))
+    page.screenshot(path=PICTURES / f"{site}-{width}-{scheme}.png", full_page=True)
+    found = Axe().run(page)
+
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert complaints == []
+    assert page.locator("script, img, link").count() == 0
+    assert [title for title in SECTIONS if page.get_by_role("heading", name=title).count()] == SECTIONS
+    page.close()
+
+
+def test_hostile_names_are_shown_as_text(chromium: Browser, tmp_path: Path) -> None:
+    page = chromium.new_page()
+    page.goto(write_page(tmp_path, *busy_site(tmp_path)))
+
+    assert page.get_by_text(HOSTILE).count() == 2
+    assert page.title() == "alpha: clusters and campaigns"
