@@ -74,13 +74,14 @@ def test_a_changed_configuration_forgets_no_program_of_an_owner(tmp_path: Path) 
     """Otherwise a second program of the owner would be started beside the first."""
     text = BEFORE.replace("[cluster", f'state = "sqlite:///{tmp_path}/state.db"\n[cluster', 1)
     policy = configuration_file.parse_configuration("FILE", text.encode())
+    StateFile.open(policy.site.state).close()
     make, clock = runner_program._import_runner_daemon(), Clock()
-    first = make(policy, clock, is_dry=False, lead=None)
+    first = make(policy, clock, is_dry=True, lead=None)
     working = cast(BackgroundProgram, SimpleNamespace(result_if_ended=lambda: None))
     cast(CampaignRunnerDaemon, first)._programs.usages.add((4000, "beta"), working, (1, "beta"), ())
     first.release()
 
-    assert make(policy, clock, is_dry=False, lead=None).has_background_work
+    assert make(policy, clock, is_dry=True, lead=None).has_background_work
 
 
 def attempt(outcome: TaskAttemptOutcome) -> TaskAttempt:
