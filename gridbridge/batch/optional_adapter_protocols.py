@@ -21,7 +21,7 @@ from gridbridge.model.jobs_and_accounting import (
     RemoteJobRunAccounting,
 )
 from gridbridge.model.qconf_attribute_parser import QconfSettings
-from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, GridEngineObject
 from gridbridge.model.transfer_name import TransferAttemptId
 
 AccessSettings = TypeVar("AccessSettings", contravariant=True)
@@ -245,3 +245,6 @@ class TransferQueueSetupReader(Protocol[AccessSettings]):
 
     def read_besteffort_queue_setup(self, access: AccessSettings, /) -> BestEffortCellFacts:
         """Return the cell's queues and other objects that best-effort queues involve."""
+
+    def query_object_lines(self, access: AccessSettings, shown: GridEngineObject, /) -> tuple[str, ...]:
+        """Return the lines of an object that a set-up edit changes; no line for a missing object."""

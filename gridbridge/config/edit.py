@@ -27,8 +27,8 @@ def main(argv: list[str] | None = None) -> None:
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
         raw = configuration_file.read_configuration_bytes(path)
-        section, is_put = (group, name), verb == "put"
-        edited = put_keys_in_section(raw, section, lines) if is_put else remove_section_and_subsections(raw, section)
+        section = (group, name)
+        edited = edited_configuration(raw, section, lines if verb == "put" else None)
         if edited != raw:
             target = os.path.realpath(path)
             before = os.stat(target)
@@ -37,6 +37,13 @@ def main(argv: list[str] | None = None) -> None:
                 os.chown(target, -1, before.st_gid)
     except (GridbridgeError, OSError) as error:
         raise SystemExit(f"{path}: {error}") from error
+
+
+def edited_configuration(raw: bytes, section: Section, lines: list[str] | None) -> bytes:
+    """Return the file's text with some keys of a section changed, or without the section if `lines` is None."""
+    if lines is None:
+        return remove_section_and_subsections(raw, section)
+    return put_keys_in_section(raw, section, lines)
 
 
 def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes:

@@ -1,14 +1,17 @@
 """Makes the edits of a set-up, and records the former values of settings shared with the site."""
 
 import json
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
 from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.errors import StateError
-from gridbridge.model.fixed_paths import FORMER
+from gridbridge.model.fixed_paths import CONFIG, FORMER, PYTHON
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
@@ -22,14 +25,43 @@ RESTART_S = 120  # time limit of a shell line: an execd reports its jobs before 
 def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
     """Run the shell line of an edit; raise CommandFailed with the error message."""
     limit_s: float = RESTART_S
-    if edit.verb != SetupEditVerb.SHELL and cell_environment_line_for_edit(edit, policy):
+    if edit.verb not in HOST_RENDERERS and cell_environment_line_for_edit(edit, policy):
         limit_s = configured_cluster_access(policy, edit.cell).timeout_s
     run_program(("/bin/sh", "-c", edit_as_standalone_shell_line(edit, policy)), HERE, limit_s).require_success()
 
 
 def setup_edit_command(edit: SetupEdit) -> str:
     """Return an edit's command, for a shell with the cluster's environment."""
-    return qconf_parser_and_edits.setup_edit_shell_line(edit)
+    render = HOST_RENDERERS.get(edit.verb, qconf_parser_and_edits.setup_edit_shell_line)
+    return render(edit)
+
+
+def _shell_line_writing_file(edit: SetupEdit) -> str:
+    """Return the line that replaces a file; sudo and cron ignore files with a dot in their names."""
+    lines = [shlex.quote(line) for line in edit.value.splitlines()]
+    content = f"echo {lines[0]}" if len(lines) == 1 else f"printf '%s\\n' {' '.join(lines)}"
+    return f"{content} | {_installation_of_file('/dev/stdin', edit)}"
+
+
+def _installation_of_file(source: str, edit: SetupEdit) -> str:
+    path = shlex.quote(edit.name)
+    return f"install -m {edit.attribute} -o root -g root {source} {path}.new && mv -T {path}.new {path}"
+
+
+def _shell_line_editing_configuration(verb: str, edit: SetupEdit) -> str:
+    return shlex.join((*EDIT_PROGRAM, CONFIG, verb, edit.kind, edit.name, *edit.value.splitlines()))
+
+
+EDIT_PROGRAM = (PYTHON, "-I", "-m", "gridbridge.config.edit")
+HOST_RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
+    SetupEditVerb.SHELL: lambda edit: edit.value,
+    SetupEditVerb.RESTART: lambda edit: edit.value,
+    SetupEditVerb.WRITE_FILE: _shell_line_writing_file,
+    SetupEditVerb.COPY_FILE: lambda edit: _installation_of_file(shlex.quote(edit.value), edit),
+    SetupEditVerb.REMOVE_FILE: lambda edit: f"rm -f {shlex.quote(edit.name)} {shlex.quote(edit.name)}.new",
+    SetupEditVerb.PUT_KEYS: partial(_shell_line_editing_configuration, "put"),
+    SetupEditVerb.DROP_SECTION: partial(_shell_line_editing_configuration, "drop"),
+}
 
 
 def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:

@@ -8,7 +8,6 @@ from datetime import timedelta
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access, keep_ssh_connections_open
 from gridbridge.decisions.site import (
     account_and_file_findings,
-    service_fault_findings,
     transfer_queue_findings,
     transfer_queue_order,
     transfer_queue_setup_findings,
@@ -44,8 +43,6 @@ from gridbridge.site.transfer_queue_request import (
     remote_setup_adapter,
 )
 from gridbridge.state import published_json
-
-AWAITED = "wait until a running service has read gridbridge.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +158,8 @@ def setup_steps_of_findings(policy: Policy, findings: Iterable[CheckFinding]) ->
             continue
         for edit in finding.mend:
             steps_by_edit.pop(edit, None)
-            text = f"{finding.item}: {finding.found} -> {finding.right}"
-            text = AWAITED if edit == service_fault_findings.AWAIT_RELOAD_EDIT else text
+            is_named = edit.verb is SetupEditVerb.RESTART or (edit.verb is SetupEditVerb.SHELL and edit.name)
+            text = _describe_setup_edit(edit) if is_named else f"{finding.item}: {finding.found} -> {finding.right}"
             steps_by_edit[edit] = replace(
                 _setup_step_of_edit(policy, edit, text),
                 where=finding.where,
@@ -239,11 +236,11 @@ def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[C
 
 
 def _describe_setup_edit(edit: SetupEdit) -> str:
+    if edit.verb is SetupEditVerb.SHELL:
+        return edit.name or edit.value
+    if edit.verb is SetupEditVerb.DROP_SECTION:
+        return f"remove [{edit.kind}.{edit.name}] from gridbridge.toml"
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
-    if edit.verb == SetupEditVerb.SHELL and edit.name:
-        return f"remove {edit.name}"
-    if edit.verb == SetupEditVerb.SHELL:
-        return "wait until the removal is complete" if edit.cell else "remove the section from gridbridge.toml"
     return " ".join(word for word in words if word)
 
 

@@ -113,7 +113,7 @@ def test_setup_balance_refuses_users_other_than_root(run: Run, monkeypatch: pyte
     monkeypatch.setattr("os.geteuid", lambda: 1001)
     monkeypatch.setattr(setup_command.configuration_file, "load_configuration", lambda _: None)
 
-    only = "--apply: not root; expected root, or no --apply to print the changes"
+    only = "--apply: not root; expected root, or no --apply to see the changes"
     assert run("setup", "balance", "--apply") == (2, "", f"gridbridge: {only}\n")
 
 

@@ -26,7 +26,12 @@ from gridbridge.model.qconf_attribute_parser import (
     is_transfer_queue,
     parse_qconf_words,
 )
-from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, QconfComplexRow
+from gridbridge.model.site.setup_findings_and_edits import (
+    BestEffortCellFacts,
+    CellQconfSettings,
+    GridEngineObject,
+    QconfComplexRow,
+)
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell import local_host_facts
@@ -46,7 +51,21 @@ PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # port in the
 SERVICE = "sge_qmaster"  # name of the qmaster's port in services(5)
 OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
 PROBE_S = 5.0
+OBJECT_OPTIONS = {  # qconf's options that show the objects of set-up edits
+    "complexes": "-sc",
+    "scheduler": "-ssconf",
+    "queue": "-sq",
+    "exechost": "-se",
+    "configuration of host": "-sconf",
+    "userset": "-su",
+    "resource quota": "-srqs",
+    "managers": "-sm",
+    "operators": "-so",
+    "submit hosts": "-ss",
+    "admin hosts": "-sh",
+}
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages for a host without its own configuration
+MISSING = (*UNDEFINED, b"No cluster queue or queue instance", b"does not exist", b" defined")
 
 
 def query_cluster_facts(cell: GridEngineCellAccessSettings, now: float) -> ClusterFacts:
@@ -122,6 +141,15 @@ def read_besteffort_queue_setup(cell: GridEngineCellAccessSettings) -> BestEffor
         slots=slots,
         taken=query_unrequested_consumables(cell, complexes.values()),
     )
+
+
+def query_object_lines(cell: GridEngineCellAccessSettings, shown: GridEngineObject) -> tuple[str, ...]:
+    """Return the lines of an object without comments, with single blanks; no line for a missing object."""
+    command = qconf_parser_and_edits.qconf_command(cell, *f"{OBJECT_OPTIONS[shown.kind]} {shown.name}".split())
+    answer = run_client(cell, command)
+    if any(words in answer.stdout + answer.stderr for words in MISSING):
+        return ()
+    return qconf_parser_and_edits.parse_object_lines(answer.require_success().stdout)
 
 
 def query_queue_settings(cell: GridEngineCellAccessSettings) -> Mapping[str, QconfSettings]:

@@ -31,9 +31,15 @@ def qconf_command(cell: GridEngineCellAccessSettings, *options: str) -> Argv:
 
 def parse_object_attributes(data: bytes) -> QconfSettings:
     """Parse the attributes that qconf prints of one object; folded lines are joined."""
+    pairs = (line.partition(" ") for line in parse_object_lines(data))
+    return {name: value for name, _, value in pairs}
+
+
+def parse_object_lines(data: bytes) -> tuple[str, ...]:
+    """Return an object's lines with single blanks, without comments and empty lines; folded lines are joined."""
     text = FOLD.sub(r"\1", data.decode("utf-8", "replace"))
-    rows = (line.split(None, 1) for line in text.splitlines() if not line.startswith("#"))
-    return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
+    lines = (" ".join(line.split()) for line in text.splitlines() if not line.startswith("#"))
+    return tuple(filter(None, lines))
 
 
 def parse_complex_table(data: bytes) -> Mapping[str, QconfComplexRow]:
@@ -61,7 +67,7 @@ def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
 
 
 def setup_edit_shell_line(edit: SetupEdit) -> str:
-    """Return the sh line of one edit, which runs after the line of `cell_environment_shell_line`."""
+    """Return the sh line of one edit of a cell, which runs after the line of `cell_environment_shell_line`."""
     return RENDERERS[edit.verb](edit)
 
 
@@ -165,5 +171,4 @@ RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
     SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
     SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
     SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
-    SetupEditVerb.SHELL: lambda edit: edit.value,
 }

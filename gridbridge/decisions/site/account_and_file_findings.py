@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 
 from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, SetupEdit
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import NonRootWritablePaths, PathFacts, TransferHostFacts
 from gridbridge.model.site.site_section import SiteSection
 
@@ -63,7 +63,8 @@ def run_as_account_shell_line(name: str, command: str) -> str:
 
 def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]) -> CheckFinding:
     """Check a sudoers file that has to contain exactly one line."""
-    item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, line, 0o440)
+    comments = [other for other in text.splitlines() if IS_COMMENT(other)]
+    item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, (*comments, line), 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
         return CheckFinding.fault_finding(
             item, facts.owner_and_mode_text, "root's, mode 0440: sudo refuses other modes", mend
@@ -80,9 +81,11 @@ def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: st
     return CheckFinding.ok_finding(item, line)
 
 
-def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
-    install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
-    return SetupEdit.shell_command_edit(f"echo {shlex.quote(line)} | {install}")
+def setup_edit_writing_root_file(path: str, lines: Iterable[str], mode: int) -> SetupEdit:
+    """Return the edit that replaces a file of root by these lines."""
+    return SetupEdit(
+        verb=SetupEditVerb.WRITE_FILE, name=path, attribute=f"{mode:04o}", value="".join(f"{line}\n" for line in lines)
+    )
 
 
 def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:

@@ -135,17 +135,14 @@ def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
-        yield _file_removal_edit(BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload")
+        yield SetupEdit(verb=SetupEditVerb.SHELL, name=f"stop {BALANCE_UNIT.rpartition('/')[2]}", value=stop)
+        yield SetupEdit(verb=SetupEditVerb.REMOVE_FILE, name=BALANCE_UNIT)
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
-            yield _file_removal_edit(path, f"rm -f {path}")
+            yield SetupEdit(verb=SetupEditVerb.REMOVE_FILE, name=path)
     if facts.cell and not qmaster_host_unless_this_host(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield SetupEdit(verb=SetupEditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
-
-
-def _file_removal_edit(path: str, line: str) -> SetupEdit:
-    return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
 
 
 def _host_or_manager_admission_finding(
@@ -183,7 +180,8 @@ def _balancer_start_finding(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding.ok_finding(item, "not needed: systemd runs the balancer")
-    mend = account_and_file_findings.setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
+    lines = (*facts.cron.splitlines(), CRON_LINE)
+    mend = account_and_file_findings.setup_edit_writing_root_file(BALANCE_CRON, lines, 0o644)
     if BALANCE_CRON not in facts.paths:
         return CheckFinding.fault_finding(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):

@@ -309,7 +309,8 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
     if queues:
         listed = f"qstat -s rs -u '*' -q {','.join(queues)} | grep -q ."
         wait = f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
-        yield SetupEdit.shell_command_edit(wait, cluster)
+        name = f"wait up to {GONE_S} s for the end of the tasks"
+        yield SetupEdit(verb=SetupEditVerb.SHELL, cell=cluster, name=name, value=wait)
     yield from _subordinate_list_removal_edits(cluster, cell, queues)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)

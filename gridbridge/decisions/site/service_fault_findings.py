@@ -13,13 +13,17 @@ from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalanceRound,
     RebalanceRoundKind,
 )
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProcessFacts
 from gridbridge.model.site_configuration import Policy
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service uses an older gridbridge.toml"
-AWAIT_RELOAD_EDIT = SetupEdit.shell_command_edit(f"{PYTHON} -I -m gridbridge.site.configuration_wait")
+AWAIT_RELOAD_EDIT = SetupEdit(
+    verb=SetupEditVerb.SHELL,
+    name="wait until a running service has read gridbridge.toml",
+    value=f"{PYTHON} -I -m gridbridge.site.configuration_wait",
+)
 NEW_IN_FORCE = "the new file"
 
 

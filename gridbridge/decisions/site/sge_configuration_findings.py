@@ -225,4 +225,5 @@ def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
     stop = f"kill {execd.pid}; while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
     by_hand = f"{stop}; {shlex.quote(execd.program)}"
     line = f"systemctl restart {shlex.quote(execd.unit)}" if execd.unit else by_hand
-    return SetupEdit.shell_command_edit(line, situation.wanted.home)
+    name = f"sge_execd on {situation.wanted.host}; its jobs continue"
+    return SetupEdit(verb=SetupEditVerb.RESTART, cell=situation.wanted.home, name=name, value=line)

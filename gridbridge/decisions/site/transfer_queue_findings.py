@@ -1,7 +1,6 @@
 """Findings about transfer queues: attributes (queue_conf(5)), sections of gridbridge.toml, and TMPDIR."""
 
 import json
-import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
 
@@ -12,7 +11,7 @@ from gridbridge.decisions.site.transfer_queue_prerequisites import (
     queue_user_list_findings,
 )
 from gridbridge.decisions.transfer.transfer_queue_closing import transfer_queue_load_thresholds
-from gridbridge.model.fixed_paths import CONFIG, METHODS, PYTHON
+from gridbridge.model.fixed_paths import CONFIG, METHODS
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.qconf_attribute_parser import (
     QconfSettings,
@@ -230,7 +229,7 @@ def queue_section_finding(policy: Policy, request: TransferQueuePlan) -> CheckFi
     )
     pairs = ((key.name, getattr(before, key.name), getattr(right, key.name)) for key in fields(right))
     lines = (f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
-    edit = _queue_section_edit("put", request.queue, *lines)
+    edit = SetupEdit(verb=SetupEditVerb.PUT_KEYS, kind="queue", name=request.queue, value="\n".join(lines))
     item = f"file {CONFIG}: [queue.{request.queue}]"
     return CheckFinding.finding_by_condition(
         section == right,
@@ -256,16 +255,12 @@ def total_transfer_slots(policy: Policy, request: TransferQueuePlan | None = Non
 
 
 def queue_section_removal_edits(policy: Policy, request: TransferQueuePlan) -> tuple[SetupEdit, ...]:
-    return (_queue_section_edit("drop", request.queue),) if request.queue in policy.queues else ()
+    edit = SetupEdit(verb=SetupEditVerb.DROP_SECTION, kind="queue", name=request.queue)
+    return (edit,) if request.queue in policy.queues else ()
 
 
 def _describe_queue_section(queue: TransferQueueSection) -> str:
     return f"{number_with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
-
-
-def _queue_section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
-    program = (PYTHON, "-I", "-m", "gridbridge.config.edit", CONFIG)
-    return SetupEdit.shell_command_edit(shlex.join((*program, verb, "queue", queue, *lines)))
 
 
 def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:

@@ -100,7 +100,8 @@ def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: 
         yield replace(setting, value=",".join(other_sensors) or "none")
         reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
         line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
-        yield SetupEdit.shell_command_edit(line, request.home)
+        name = f"wait up to {VALUES_S} s until the load values have expired"
+        yield SetupEdit(verb=SetupEditVerb.SHELL, cell=request.home, name=name, value=line)
     if other_sensors == list(parse_qconf_words(situation.home.common.get("load_sensor", ""))):
         yield replace(setting, verb=SetupEditVerb.DROP_HOST)
 

@@ -17,7 +17,7 @@ class FindingSeverity(StrEnum):
 
 
 class SetupEditVerb(StrEnum):
-    """The kinds of set-up edit; Grid Engine's commands make all edits except SHELL."""
+    """The kinds of set-up edit: first those that Grid Engine's commands make, then those of this host."""
 
     EXEMPT = "exempt from quota"
     INCLUDE = "take exemption back"
@@ -41,6 +41,12 @@ class SetupEditVerb(StrEnum):
     CLEAR = "clear queue error"
     PURGE = "take value of host back"
     SHELL = "run"
+    RESTART = "restart"
+    WRITE_FILE = "write file"
+    COPY_FILE = "copy file"
+    REMOVE_FILE = "remove file"
+    PUT_KEYS = "put keys"
+    DROP_SECTION = "drop section"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +54,9 @@ class SetupEdit:
     verb: SetupEditVerb
     cell: str = ""  # cluster name in gridbridge.toml; empty: this host
     kind: str = ""  # kind of object, such as queue or exechost; for ADMIT: manager, operator, submit or admin
-    name: str = ""  # for SHELL: the removed object, or empty for a section of gridbridge.toml
-    attribute: str = ""  # for ADD_QUEUE: the queue to copy; empty: copy the cell's template
-    value: str = ""  # for ADD_QUEUE: one attribute in each line; for SHELL: the command line
+    name: str = ""  # for files: the path; for RESTART: the program; for SHELL: what the command does, or empty
+    attribute: str = ""  # for ADD_QUEUE: the queue to copy; empty: the cell's template; for WRITE_FILE: the mode
+    value: str = ""  # for ADD_QUEUE: one attribute in each line; for SHELL and RESTART: the command line
 
     @staticmethod
     def shell_command_edit(line: str, cell: str = "") -> "SetupEdit":
@@ -64,6 +70,16 @@ class SetupEdit:
     def edits_for_each_host(self, suffixes: Iterable[str]) -> "Iterator[SetupEdit]":
         """Yield the edit of a queue for each suffix to the queue's name: '', `@HOST` or `@@GROUP`."""
         return (replace(self, name=f"{self.name}{suffix}") for suffix in suffixes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEngineObject:
+    kind: str  # such as `queue` or `scheduler`
+    name: str = ""  # empty: the cell has one object of this kind
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

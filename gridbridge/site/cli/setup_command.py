@@ -1,7 +1,9 @@
-"""gridbridge setup: prints a shell script that sets the site up; --apply runs the script."""
+"""gridbridge setup: shows what sets the site up, prints it as a shell script, or makes the changes."""
 
 import os
 from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import wraps
 
 import click
 
@@ -16,6 +18,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
 from gridbridge.shell import local_host_facts, program_lock_file, safe_files
 from gridbridge.site import balancer_setup, besteffort_setup, configuration_wait, transfer_queue_setup
+from gridbridge.site.setup_preview import SetupPreview, restarted_programs
 from gridbridge.site.transfer_queue_request import TransferQueueOptions
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
@@ -36,33 +39,56 @@ def _wait_for_other_setup(_: click.Context, __: click.Parameter, is_applied: boo
     return is_applied
 
 
+NOTHING = "nothing to do"
+TO_GO_ON = "nothing is changed yet: --apply makes the changes, --script prints the commands"
 ApplySteps = Callable[[Sequence[SetupStep], Policy, Callable[[SetupStep], None]], None]
-APPLY = click.option(
-    "--apply",
-    "is_applied",
-    is_flag=True,
-    callback=_wait_for_other_setup,
-    help="Make the changes instead of printing them.",
-)
+Command = Callable[..., None]
+
+
+class SetupAction(StrEnum):
+    SHOW = "--dry-run"
+    SCRIPT = "--script"
+    APPLY = "--apply"
+
+
+def action_options(command: Command) -> Command:
+    """Give a command the options --apply, --script and --dry-run as one argument `action`."""
+
+    @wraps(command)
+    def command_with_action(*, is_applied: bool, is_script: bool, is_dry: bool, **arguments: object) -> None:
+        if is_applied + is_script + is_dry > 1:
+            raise click.UsageError("--apply, --script and --dry-run exclude each other; expected one option")
+        action = SetupAction.APPLY if is_applied else SetupAction.SCRIPT if is_script else SetupAction.SHOW
+        command(action=action, **arguments)
+
+    for option in (
+        click.option("--dry-run", "is_dry", is_flag=True, help="Only show the changes, as without the option."),
+        click.option("--script", "is_script", is_flag=True, help="Print the commands as a shell script for root."),
+        click.option("--apply", "is_applied", is_flag=True, callback=_wait_for_other_setup, help="Make the changes."),
+    ):
+        command_with_action = option(command_with_action)
+    return command_with_action
 
 
 @click.group(cls=FullSentenceCommandGroup)
 def setup() -> None:
     """Set up this host and its cluster.
 
-    Without --apply the commands print their changes as a shell script for root on the transfer host. With --apply they
-    make the changes one by one; a repeated run does no harm.
+    Without an option the commands show what would change: a sentence for each change, a diff of Grid Engine's objects
+    and of files, and the programs that restart. --script prints the changes as a shell script for root on the transfer
+    host. --apply makes the changes one by one; a repeated run completes an interrupted one.
 
     \b
     Example:
       gridbridge setup host --apply
+      gridbridge setup transfer beta
       gridbridge setup transfer beta --apply
     """
 
 
 @setup.command(name="host")
-@APPLY
-def setup_host(is_applied: bool) -> None:
+@action_options
+def setup_host(action: SetupAction) -> None:
     """Make the service's account, folders and sudoers line.
 
     \b
@@ -71,8 +97,8 @@ def setup_host(is_applied: bool) -> None:
     """
     policy = configuration_file.load_configuration(CONFIG)
     steps = transfer_queue_setup.plan_host_setup(policy)
-    _require_root_to_apply(steps, is_applied=is_applied)
-    if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
+    _require_root_to_apply(steps, action)
+    if act_on_setup_steps(steps, policy, action=action):
         policy = configuration_file.load_configuration(CONFIG)
         refuse_remaining_setup_steps(transfer_queue_setup.plan_host_setup(policy))
 
@@ -98,7 +124,7 @@ def setup_host(is_applied: bool) -> None:
     is_flag=True,
     help="Set up for many short jobs: no pending limit, and --slots a tenth of the remote slots.",
 )
-@APPLY
+@action_options
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the queue and its set-up.")
 def transfer(
     cluster: str,
@@ -107,7 +133,7 @@ def transfer(
     slots: int | None,
     pending_limit: int | None,
     short_jobs: bool,
-    is_applied: bool,
+    action: SetupAction,
     is_removed: bool,
 ) -> None:
     """Make a transfer queue whose jobs run on CLUSTER.
@@ -129,7 +155,7 @@ def transfer(
         cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
     )
     steps = _plan_transfer_queue_setup_or_removal(policy, options, is_removed)
-    if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
+    if not act_on_setup_steps(steps, policy, action=action):
         return
     if is_removed:
         transfer_queue_setup.delete_unneeded_former_settings_record(policy)
@@ -152,10 +178,10 @@ def transfer(
     metavar="N",
     help="Largest number of best-effort queues that divide a host's slots [the present number, else 8].",
 )
-@APPLY
+@action_options
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the best-effort queues.")
 def setup_besteffort(
-    cluster: str | None, like: str | None, most: int | None, is_applied: bool, is_removed: bool
+    cluster: str | None, like: str | None, most: int | None, action: SetupAction, is_removed: bool
 ) -> None:
     """Make queues for best-effort tasks in a Grid Engine cell [the home cell].
 
@@ -173,13 +199,13 @@ def setup_besteffort(
     planned = besteffort_setup.plan_besteffort_queue_removal if is_removed else besteffort_setup.plan_besteffort_setup
     for warning in () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request):
         _print_warning(warning)
-    if apply_or_print_setup_steps(planned(policy, request), policy, is_applied=is_applied):
+    if act_on_setup_steps(planned(policy, request), policy, action=action):
         refuse_remaining_setup_steps(planned(policy, request))
 
 
 @setup.command(name="order")
-@APPLY
-def setup_order(is_applied: bool) -> None:
+@action_options
+def setup_order(action: SetupAction) -> None:
     """Order the transfer queues by queue_order in [site].
 
     The first queue leads to the cluster with the least expected wait, by the service's last answers, or with the least
@@ -194,13 +220,13 @@ def setup_order(is_applied: bool) -> None:
     policy = configuration_file.load_configuration(CONFIG)
     steps = transfer_queue_setup.plan_queue_sequence_numbers(policy)
     apply = transfer_queue_setup.apply_queue_sequence_numbers
-    apply_or_print_setup_steps(steps, policy, is_applied=is_applied, apply=apply)
+    act_on_setup_steps(steps, policy, action=action, apply=apply)
 
 
 @setup.command(name="balance")
-@APPLY
+@action_options
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the balancer's rights; the account stays.")
-def setup_balance(is_applied: bool, is_removed: bool) -> None:
+def setup_balance(action: SetupAction, is_removed: bool) -> None:
     """Make the balancer's account, which adds and removes nodes, on the qmaster's host.
 
     The account becomes a manager of the cell and may run gridbridge-as-root by sudo. Cron starts gridbridge-balance
@@ -221,14 +247,14 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
         whom = "it" if nodes == 1 else "them"
         _print_warning(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody will remove {whom}")
-    _require_root_to_apply(steps, is_applied=is_applied)
-    if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
+    _require_root_to_apply(steps, action)
+    if act_on_setup_steps(steps, policy, action=action):
         refuse_remaining_setup_steps(planned(policy))
 
 
-def _require_root_to_apply(steps: Sequence[SetupStep], *, is_applied: bool) -> None:
-    if is_applied and steps and os.geteuid() != safe_files.ROOT:
-        raise GridbridgeError("--apply: not root; expected root, or no --apply to print the changes")
+def _require_root_to_apply(steps: Sequence[SetupStep], action: SetupAction) -> None:
+    if action is SetupAction.APPLY and steps and os.geteuid() != safe_files.ROOT:
+        raise GridbridgeError("--apply: not root; expected root, or no --apply to see the changes")
 
 
 def _plan_transfer_queue_setup_or_removal(
@@ -246,17 +272,35 @@ def _print_warning(text: str) -> None:
     output_and_errors.print_error(f"warning: {text}")
 
 
-def apply_or_print_setup_steps(
-    steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool, apply: ApplySteps = apply_setup_steps
+def act_on_setup_steps(
+    steps: Sequence[SetupStep], policy: Policy, *, action: SetupAction, apply: ApplySteps = apply_setup_steps
 ) -> bool:
-    """Apply the steps, or only print the steps as a script; return whether the steps were applied."""
-    if not is_applied:
+    """Show the steps, print the steps as a script, or apply the steps; return whether the steps were applied."""
+    if action is SetupAction.SCRIPT:
         print_setup_script(steps)
-        return False
-    apply(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
-    if not steps:
-        output_and_errors.print_line("nothing to do")
-    return True
+    elif not steps:
+        output_and_errors.print_line(NOTHING)
+    elif action is SetupAction.SHOW:
+        print_setup_preview(steps, policy)
+    else:
+        apply(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
+    return action is SetupAction.APPLY
+
+
+def print_setup_preview(steps: Sequence[SetupStep], policy: Policy) -> None:
+    difference = SetupPreview(policy).difference_after(steps)
+    sentences = dict.fromkeys(f"  {step.what}{_host_of_step(step)}" for step in steps)
+    restarts = restarted_programs(steps) or ("nothing",)
+    parts = (
+        (f"{number_with_noun(len(sentences), 'change')}, in this order:", *sentences),
+        difference,
+        (f"restarts: {', '.join(restarts)}", TO_GO_ON),
+    )
+    output_and_errors.print_line("\n\n".join("\n".join(lines) for lines in parts if lines))
+
+
+def _host_of_step(step: SetupStep) -> str:
+    return f" (to be run on {step.where})" if step.where else ""
 
 
 def print_setup_script(steps: Sequence[SetupStep]) -> None:
@@ -265,11 +309,10 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
         if step.environment and step.environment != environment:
             environment = step.environment
             output_and_errors.print_line(environment)
-        where = f" (to be run on {step.where})" if step.where else ""
-        output_and_errors.print_line(f"# {step.what}{where}")
+        output_and_errors.print_line(f"# {step.what}{_host_of_step(step)}")
         output_and_errors.print_line(step.line)
     if not steps:
-        output_and_errors.print_line("# nothing to do")
+        output_and_errors.print_line(f"# {NOTHING}")
 
 
 def refuse_remaining_setup_steps(steps: Sequence[SetupStep]) -> None:

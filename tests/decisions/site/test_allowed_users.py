@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.decisions.site.transfer_queue_setup_findings import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, TransferSetupSituation
+from gridbridge.site import setup_edits
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))
@@ -26,7 +26,7 @@ def lines(situation: TransferSetupSituation) -> list[str]:
     edits = (
         edit for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK for edit in each.mend
     )
-    return list(map(qconf_parser_and_edits.setup_edit_shell_line, edits))
+    return list(map(setup_edits.setup_edit_command, edits))
 
 
 ADD = "qconf -mattr queue user_lists gb_beta_users transfer-beta"
@@ -78,4 +78,4 @@ def test_the_access_list_is_removed_with_its_last_queue(others: str, expected: b
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
     edits: tuple[SetupEdit, ...] = transfer_queue_removal_edits(shared, ())
-    assert expected == ("qconf -dul gb_beta_users" in map(qconf_parser_and_edits.setup_edit_shell_line, edits))
+    assert expected == ("qconf -dul gb_beta_users" in map(setup_edits.setup_edit_command, edits))

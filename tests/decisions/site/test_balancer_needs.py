@@ -21,7 +21,7 @@ from gridbridge.model.elastic.balancer_config_sections import (
     MachineProviderSection,
     NodePoolSection,
 )
-from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS, BALANCE_UNIT
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import (
     BalancerCellFacts,
@@ -229,11 +229,14 @@ def test_a_balancer_that_never_ran_is_a_warning_or_a_note(applies: bool, state: 
     assert state == findings(replace(RIGHT, last=None), policy)[-1].state
 
 
+def removed(path: str) -> SetupEdit:
+    return SetupEdit(verb=SetupEditVerb.REMOVE_FILE, name=path)
+
+
 def test_balancer_removal_begins_with_cron_and_keeps_the_account() -> None:
     edits = tuple(balancer_rights_removal_edits(RIGHT))
 
-    assert f"rm -f {BALANCE_CRON}" == edits[0].value
-    assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.name for edit in edits[:-1]]
+    assert [removed(one) for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [*edits[:-1]]
     assert SetupEdit(verb=SetupEditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT) == edits[-1]
     assert not any(BALANCE_HOME in edit.value for edit in edits)
     assert () == tuple(balancer_rights_removal_edits(BalancerFacts(host="alpha-master", uid=0)))
@@ -242,14 +245,14 @@ def test_balancer_removal_begins_with_cron_and_keeps_the_account() -> None:
 def test_balancer_removal_on_another_host_leaves_the_cell_unchanged() -> None:
     edits = balancer_rights_removal_edits(replace(RIGHT, host="alpha-old"))
 
-    assert [f"rm -f {path}" for path in (BALANCE_CRON, BALANCE_SUDOERS)] == [edit.value for edit in edits]
+    assert [removed(path) for path in (BALANCE_CRON, BALANCE_SUDOERS)] == [*edits]
 
 
 def test_balancer_removal_stops_the_systemd_unit_first() -> None:
-    first = next(iter(balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))).value
+    first, second, *_ = balancer_rights_removal_edits(replace(RIGHT, has_unit=True))
 
-    assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
-    assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
+    assert first.value == "systemctl disable --now gridbridge-balance.service"
+    assert second == removed(BALANCE_UNIT)
 
 
 def test_shipped_sudoers_and_cron_files_have_the_lines_of_setup() -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.decisions.site.besteffort_findings import (
     METHOD,
     RESOURCE,
@@ -23,6 +22,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
 )
+from gridbridge.site import setup_edits
 
 QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
 EXEMPT = QUOTA.replace("   limit", f"   {RULE}\n   limit", 1)
@@ -227,7 +227,7 @@ def test_best_effort_removal_suspends_tasks_first_and_keeps_foreign_settings() -
     assert [(one.verb, one.name) for one in done] == [
         (SetupEditVerb.SUSPEND, "gb-be1"),
         (SetupEditVerb.SUSPEND, "gb-be2"),
-        (SetupEditVerb.SHELL, ""),
+        (SetupEditVerb.SHELL, "wait up to 60 s for the end of the tasks"),
         (SetupEditVerb.DROP, "all.q"),
         (SetupEditVerb.DROP_QUEUE, "gb-be1"),
         (SetupEditVerb.DROP_QUEUE, "gb-be2"),
@@ -277,9 +277,7 @@ def test_a_host_specific_value_that_the_model_lacks_is_purged(attribute: str, va
     """Such a value stays when the default is replaced (seen on 8.1.9)."""
     done = edits(changed("gb-be1", **{attribute: value}))
 
-    assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in done] == [
-        f"qconf -purge queue {attribute} gb-be1@n1"
-    ]
+    assert [setup_edits.setup_edit_command(edit) for edit in done] == [f"qconf -purge queue {attribute} gb-be1@n1"]
 
 
 def test_the_order_of_names_in_a_list_does_not_matter() -> None:

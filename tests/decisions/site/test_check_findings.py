@@ -34,6 +34,7 @@ from gridbridge.model.site.site_check_facts import (
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
+from gridbridge.site import setup_edits
 from tests.states import queue_state
 
 SITE = SiteSection(cluster="alpha")
@@ -89,7 +90,7 @@ def about(item: str, facts: TransferHostFacts, policy: Policy = POLICY) -> Check
 
 def command(facts: TransferHostFacts) -> str:
     ((edit,),) = [each.mend for each in judged(facts)]
-    return edit.value
+    return setup_edits.setup_edit_command(edit)
 
 
 def granting(line: str) -> TransferHostFacts:

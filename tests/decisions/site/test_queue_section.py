@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.batch.gridengine.qconf_parser_and_edits import setup_edit_shell_line
 from gridbridge.decisions.site import transfer_queue_order
 from gridbridge.decisions.site.transfer_queue_findings import (
     MAKE_SAFE_TMPDIR,
@@ -20,6 +19,7 @@ from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import QueueOrder, SiteSection, TransferQueueWithClusterLoad
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
+from gridbridge.site.setup_edits import setup_edit_command
 from tests.decisions.site.setups import WANTED
 
 EDIT = (PYTHON, "-I", "-m", "gridbridge.config.edit", CONFIG)
@@ -61,7 +61,7 @@ def test_remote_usage_is_written_only_if_it_is_not_the_default(is_wanted: bool) 
     )
 
     assert ("remote_usage = false" in new.mend[0].value) != is_wanted
-    assert f"'remote_usage = {str(is_wanted).lower()}'" in mended.mend[0].value
+    assert f"remote_usage = {str(is_wanted).lower()}" in mended.mend[0].value
 
 
 def test_a_new_section_has_only_the_required_keys() -> None:
@@ -69,13 +69,13 @@ def test_a_new_section_has_only_the_required_keys() -> None:
     (edit,) = queue_section_finding(replace(POLICY, queues={}), WANTED).mend
 
     keys = ('cluster = "beta"', f"pending_limit = {WANTED.pending_limit}", f"slots = {WANTED.slots}")
-    assert shlex.split(edit.value) == [*EDIT, "put", "queue", "transfer-beta", *keys]
+    assert shlex.split(setup_edit_command(edit)) == [*EDIT, "put", "queue", "transfer-beta", *keys]
 
 
 def test_the_section_of_a_queue_is_removed() -> None:
     (edit,) = queue_section_removal_edits(POLICY, WANTED)
 
-    assert shlex.split(edit.value) == [*EDIT, "drop", "queue", "transfer-beta"]
+    assert shlex.split(setup_edit_command(edit)) == [*EDIT, "drop", "queue", "transfer-beta"]
 
 
 def test_keys_that_setup_does_not_manage_need_no_edit() -> None:
@@ -91,7 +91,7 @@ def test_keys_that_setup_does_not_manage_need_no_edit() -> None:
     mended = queue_section_finding(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
 
     assert kept.state == FindingSeverity.OK
-    assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")
+    assert mended.mend[0].value == f"slots = {WANTED.slots}"
 
 
 QUEUES = {
@@ -111,7 +111,7 @@ def test_a_tmpdir_that_users_may_write_is_noted_with_its_commands() -> None:
         "tmpdir /var/tmp/sge": FindingSeverity.OK,
     }
     assert found[0].found == "all users may write to this tmpdir of all.q, transfer-beta"
-    assert [setup_edit_shell_line(edit) for edit in found[0].mend] == [
+    assert [setup_edit_command(edit) for edit in found[0].mend] == [
         MAKE_SAFE_TMPDIR,
         "qconf -rattr queue tmpdir /var/tmp/sge all.q",
         "qconf -rattr queue tmpdir /var/tmp/sge transfer-beta",

@@ -27,6 +27,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
+from gridbridge.site import setup_edits
 from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_situation, a_situation, at_home
 
 PUBLISHING = PollerProcessFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
@@ -63,7 +64,7 @@ def test_every_complex_list_of_a_home_queue_gets_remote_false(values: str, names
     (queue,) = (finding for finding in transfer_setup_findings(situation) if finding.item == "queue low.q")
 
     assert (queue.state is FindingSeverity.OK, [edit.name for edit in queue.mend]) == (not names, names)
-    assert [qconf_parser_and_edits.setup_edit_shell_line(edit) for edit in queue.mend] == [
+    assert [setup_edits.setup_edit_command(edit) for edit in queue.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
     assert all(name.partition("@")[2] in queue.found for name in names if names[0] != "low.q")
@@ -308,7 +309,7 @@ def test_execd_is_restarted_after_its_first_host_configuration() -> None:
 
     sensor = next(each for each in transfer_setup_findings(situation) if each.item == "load sensor")
 
-    assert [edit.verb for edit in sensor.mend] == [SetupEditVerb.SET_HOST, SetupEditVerb.SHELL]
+    assert [edit.verb for edit in sensor.mend] == [SetupEditVerb.SET_HOST, SetupEditVerb.RESTART]
 
 
 @pytest.mark.parametrize(
