@@ -177,9 +177,13 @@ def _describe_host_balance(draft: MovePlanDraft, host: RebalanceHost, disk: floa
 def host_loads_before_after(
     snapshot: RebalanceSnapshot, rules: RebalanceSection, advice: RebalanceMovePlan
 ) -> tuple[HostLoadBeforeAfter, ...]:
-    """Return each host's load before and after a plan's moves, sorted by the host's kind and name."""
+    """Return the load of each host before and after a plan's moves, sorted by the host's kind and name.
+
+    A host of which neither disk nor load is known is left out: its load would be shown as 0.
+    """
     board = ProjectedHostsAndCopies(snapshot, rules)
-    hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
+    known = (host for host in snapshot.hosts if host.max_bytes > 0 or host.mean_active > 0)
+    hosts = sorted(known, key=lambda host: (host.kind, host.name))
     before = [(board.disk_usage_of(host), board.load_score_of(host)) for host in hosts]
     moved = {(move.job, move.number) for move in advice.moves}
     tasks = {task.job_and_task_number: task for task in snapshot.tasks if task.job_and_task_number in moved}

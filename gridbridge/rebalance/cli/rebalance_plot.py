@@ -1,5 +1,6 @@
 """Plots a rebalancing plan: the disk usage and load of every host, before and after the plan."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 
 import matplotlib as mpl
@@ -12,6 +13,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.rebalance_snapshot_and_moves import HostLoadBeforeAfter
 
 mpl.use("Agg")
+MOST_TITLE = 110  # characters of one line
 MOST_NAMED = 40  # a plot of more hosts shows no host names
 BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoadBeforeAfter], float]
@@ -21,7 +23,7 @@ def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str)
     """Draw host loads before and after a plan; raise StandardOutputUnwritable for an unwritable file."""
     figure = Figure(figsize=(10.0, 6.5), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
-    figure.suptitle(title, fontsize=11, wrap=True)
+    figure.suptitle(textwrap.shorten(title, MOST_TITLE, placeholder=" ..."), fontsize=11)
     _draw_load_panel(disk, hosts, "disk used", lambda host: host.disk, lambda host: host.disk_after)
     _draw_load_panel(load, hosts, "load", lambda host: host.score, lambda host: host.score_after)
     disk.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from gridbridge.model.rebalance.rebalance_snapshot_and_moves import (
     ValidAndDroppedMoves,
 )
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.rebalance.cli.rebalance_plot import MOST_TITLE
 from gridbridge.rebalance.mover import rebalance_round_runner, service_account_and_policy
 from gridbridge.rebalance.mover.rebalance_plan_by_target import RebalancePlanWithInputs
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
@@ -114,6 +116,17 @@ def test_plot_writes_an_image_of_the_hosts_loads(path: str, tmp_path: Path) -> N
     assert done.exit_code == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 5000
+
+
+def test_a_plot_has_a_title_of_one_line_and_only_hosts_of_which_something_is_known(tmp_path: Path) -> None:
+    unknown, busy = {"name": "unknown"}, {"name": "busy", "mean_active": 0.5}
+    (tmp_path / "hosts.json").write_text(json.dumps(GIVEN | {"hosts": [*GIVEN["hosts"], unknown, busy]}))
+    done = plan("--from", f"{tmp_path}/hosts.json", "--plot", f"{tmp_path}/hosts.svg")
+
+    texts = re.findall("<!-- (.*?) -->", (tmp_path / "hosts.svg").read_text())
+    title = textwrap.shorten(done.output.partition("\n")[0], MOST_TITLE, placeholder=" ...")
+    assert {"alpha", "beta", "busy", "load"} < set(texts)
+    assert (title in texts, "unknown" in texts) == (True, False)
 
 
 def test_a_plot_file_that_can_not_be_written_is_an_error_of_one_line(path: str, tmp_path: Path) -> None:
