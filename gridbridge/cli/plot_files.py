@@ -70,3 +70,9 @@ def label_local_time_axis(axes: Axes) -> None:
     locator = dates.AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+
+
+def draw_grid_without_frame(axes: Axes) -> None:
+    axes.grid(axis="y", color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -4,7 +4,7 @@ import os
 import pwd
 import resource
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 
 from gridbridge import __version__
@@ -13,7 +13,7 @@ from gridbridge.shell.program_runs import run_program
 
 TYPE_CHECKING = False  # importing typing would take as long as importing json
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
@@ -45,6 +45,28 @@ def switch_process_to_account(name: str, remedy: str = "") -> None:
     os.setgroups(os.getgrouplist(name, account.pw_gid))
     os.setgid(account.pw_gid)
     os.setuid(account.pw_uid)
+
+
+@contextmanager
+def acting_as_account(name: str) -> "Iterator[None]":
+    """Act with an account's rights in a `with` block, if root calls: root itself opens no database of others."""
+    try:
+        account = pwd.getpwnam(name) if os.geteuid() == 0 else None
+    except KeyError:
+        account = None
+    if account is None:
+        yield
+        return
+    groups, gid = os.getgroups(), os.getegid()
+    os.setgroups(os.getgrouplist(name, account.pw_gid))
+    os.setegid(account.pw_gid)
+    os.seteuid(account.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(gid)
+        os.setgroups(groups)
 
 
 def drop_root_to_account(name: str) -> None:

@@ -61,6 +61,16 @@ class LastClusterQueryResult:
     content: bytes = b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastClusterQuery:
+    """A cluster's waiting tasks and free slots at a time; None: the cluster did not answer, or did not say."""
+
+    cluster: str
+    at: datetime
+    pending: int | None
+    free_slots: int | None
+
+
 class ClusterQueryLog:
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -76,6 +86,19 @@ class ClusterQueryLog:
             "summary": summary,
         }
         self._database.execute(insert(SNAPSHOTS), values)
+
+    def queries_since(self, at: datetime) -> tuple[PastClusterQuery, ...]:
+        """Return all queries from a time on, oldest first."""
+        rows = self._database.rows(select(SNAPSHOTS).where(SNAPSHOTS.c.taken_at >= at).order_by(SNAPSHOTS.c.taken_at))
+        return tuple(
+            PastClusterQuery(
+                cluster=row["cluster"],
+                at=row["taken_at"],
+                pending=row["summary"].get("pending") if row["ok"] else None,
+                free_slots=row["summary"].get("free_slots") if row["ok"] else None,
+            )
+            for row in rows
+        )
 
     def delete_old_queries(self, before: datetime) -> None:
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))

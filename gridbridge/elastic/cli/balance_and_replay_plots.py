@@ -114,16 +114,10 @@ def _frame_statistics_axes(axes: Axes, picture: BalancePlot, rows: Sequence[Bala
     else:
         is_whole = picture.name != "avg_load"
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=is_whole, min_n_ticks=1))
-    _draw_grid_without_frame(axes)
+    plot_files.draw_grid_without_frame(axes)
     if rows[0].at == rows[-1].at:
         axes.set_xlim(*(convert_time_to_axis_number(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
     label_local_time_axis(axes)
-
-
-def _draw_grid_without_frame(axes: Axes) -> None:
-    axes.grid(axis="y", color="0.9", lw=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _format_axis_value(picture: BalancePlot, value: float) -> str:
@@ -220,5 +214,5 @@ def _frame_replay_axes(axes: Axes, title: str, unit: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_ylabel(unit)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
-    _draw_grid_without_frame(axes)
+    plot_files.draw_grid_without_frame(axes)
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=5)
