@@ -85,6 +85,14 @@ class StateFile:
         """Return the rows of an SQL query as values of dataclass `kind`, whose fields are the columns."""
         return tuple(kind(**row) for row in self.rows(query, **values))
 
+    def count_rows_by_table(self) -> dict[str, int]:
+        """Return the number of rows of each table, counted in one transaction a table."""
+        counts = {}
+        for name in sorted(sa.inspect(self._engine).get_table_names()):
+            (row,) = self.rows(sa.select(sa.func.count().label("rows")).select_from(sa.table(name)))
+            counts[name] = row["rows"]
+        return counts
+
     def execute(
         self, change: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
     ) -> sa.CursorResult[Any]:
