@@ -8,6 +8,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import LazyCommandGroup, version_option
 
 MODULES = {
+    "backup": "site.cli.backup_command",
     "balance": "elastic.cli.balance_commands",
     "check": "site.cli.check_command",
     "config": "site.cli.config_command",
@@ -16,12 +17,15 @@ MODULES = {
     "explain": "site.cli.explain_command",
     "metrics": "site.cli.metrics_command",
     "page": "site.cli.page_command",
+    "plot": "site.cli.plot_command",
     "rebalance": "rebalance.cli.rebalance_command",
     "replay": "site.cli.replay_command",
+    "restore": "site.cli.backup_command",
     "setup": "site.cli.setup_command",
     "simulate": "elastic.cli.simulate_command",
     "squeeze": "elastic.cli.squeeze_command",
     "status": "site.cli.status_command",
+    "support": "site.cli.support_command",
     "undrain": "site.cli.drain_command",
     "why": "site.cli.why_command",
 }

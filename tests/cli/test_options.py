@@ -161,14 +161,14 @@ def test_bash_completes(tmp_path: Path, environment: dict[str, str]) -> None:
 
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == ["setup", "simulate", "squeeze", "status"]
+    assert done.stdout.split() == ["setup", "simulate", "squeeze", "status", "support"]
 
 
 @pytest.mark.root
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("gridbridge s", ["setup", "simulate", "squeeze", "status"]),
+        ("gridbridge s", ["setup", "simulate", "squeeze", "status", "support"]),
         ("gridbridge setup transfer --s", ["--short-jobs", "--slots"]),
     ],
 )

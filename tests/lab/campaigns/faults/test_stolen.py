@@ -10,7 +10,6 @@ import pytest
 
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, submit, until_state
-from tests.lab.configured import pollers
 from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Done, Grid
 
@@ -19,7 +18,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 AS_THE_SERVICE = ("runuser", "-u", "gridbridge", "--")
 AS_USER = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
 ROOTS_LEDGER = "/var/lib/gridbridge-ledger"
-SPOOL, STATE = "/var/spool/gridbridge/campaigns", "/var/lib/gridbridge/state.db"
+SPOOL = "/var/spool/gridbridge/campaigns"
 AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
 BOTH: dict[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"max_jobs": 2}}
 BETA: dict[str, Any] = {"beta": {}}
@@ -28,8 +27,7 @@ ENDED = 0  # the task that ends at once; the others wait for their gate
 PARAMETERS = ["ended", "a", "b", "c", "d"]
 RUN = """sh -c 'echo $CIGRI_JOB_ID >>ran
 case $1 in ended) ;; *) until [ -e go ]; do sleep 0.2; done ;; esac' sh"""
-COPY = "from sqlite3 import connect; import sys; connect(sys.argv[1]).backup(connect(sys.argv[2]))"
-RESTORE = "rm -f state.db-* && mv state.db.earlier state.db"
+BACKUP = "/root/earlier.tar.gz"
 TERMINATED = "terminated"
 SUBMITTED_BEFORE, HAS_ENDED, NO_FILE, NOT_NOW, REFUSED = 5, 8, 9, 75, 2
 NOT_OURS = 3
@@ -46,10 +44,10 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(site: Grid) -> Iterator[There]:
-    """Save a copy of the state file, submit the campaigns, and stop the runner."""
+    """Back the site up, submit the campaigns, and stop the runner."""
     for host, user in AT.values():
         site.sh(host, f"rm -rf {FOLDER} && mkdir {FOLDER}", user=user)
-    site.on(HOST, *AS_THE_SERVICE, "python3", "-c", COPY, STATE, f"{STATE}.earlier")
+    site.sh(HOST, f"gridbridge backup {BACKUP}")
     living = submit(site, jdl(RUN, BOTH, params=PARAMETERS))
     over = submit(site, jdl("sh -c 'echo $CIGRI_JOB_ID >>ran'", BETA, nb_jobs=1))
     until_state(site, over, TERMINATED)
@@ -223,7 +221,7 @@ def test_no_campaign_file_of_the_service_account_and_no_renamed_file_is_used(sit
 @pytest.mark.long
 def test_no_task_runs_again_after_an_old_state_file_is_restored(site: Grid, there: There) -> None:
     """The old state file lacks the campaigns. The campaigns pause, and resume from root's ledger."""
-    site.sh(HOST, f"kill -9 {' '.join(pollers(site))}; cd /var/lib/gridbridge && {RESTORE}")
+    site.sh(HOST, f"gridbridge restore --stop {BACKUP}")
     site.require_ready()
     used, free_number = (sent(site, f"c.{there.living}", "beta", number, "4:7")[0] for number in ("1", "70"))
     assert (SUBMITTED_BEFORE, NOT_NOW) == (used, free_number)
