@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(shell grep -L '^\#!.*python' $(wildcard sge-methods/* oar-hooks/* conf/bootstrap/* conf/stores/* bench/*.sh gridbridge/batch/*.sh gridbridge/batch/oar/*.sh tools/* lab/apart))
+SHELL_FILES = $(shell grep -L '^\#!.*python' $(wildcard sge-methods/* oar-hooks/* conf/bootstrap/* conf/stores/* debian/p* bench/*.sh gridbridge/batch/*.sh gridbridge/batch/oar/*.sh tools/* lab/apart))
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 # A second chance, which the end of a run tells of. A test out of time has none: nothing would end it then.
 AGAIN := -raR --reruns 1 --rerun-except RanTwice --rerun-except 'Timeout .>'
@@ -25,7 +25,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check static units units-elsewhere docs browser test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo picture lab bench clean format
+.PHONY: check static units units-elsewhere docs browser wheel deb test test-stages test-embedded test-as-root test-apart labs test-long test-long-stages test-long-as-root test-lab demo picture lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -57,6 +57,15 @@ units: $(VENV)/ready
 
 units-elsewhere: $(VENV)/ready # as on a machine with other accounts, locale, umask, time zone, hostname and folder
 	tools/elsewhere $(BIN)/python -m pytest -q --junitxml=$(JUNIT)/check.xml $(AGAIN) $(UNITS)
+
+wheel: $(VENV)/ready ## a wheel with all that a site needs, in .build/wheel
+	@tools/wheel .build/wheel
+	@ls $(CURDIR)/.build/wheel/*
+
+deb: $(VENV)/ready ## the Debian package, in .build/deb
+	@tools/debian-packages lintian
+	@rm -rf .build/deb
+	@package=$$(tools/deb .build/deb) && lintian --allow-root --fail-on error "$$package" && echo "$(CURDIR)/$$package"
 
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	lab/lab up

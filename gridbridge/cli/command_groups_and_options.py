@@ -110,9 +110,9 @@ JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as
 def version_option(message: str = "{program} {version}") -> Option:
     def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            from gridbridge.shell.program_startup import version_with_commit  # finding the version may run git
+            from gridbridge.shell.program_startup import version_with_commit_and_date  # which may run git
 
-            output_and_errors.print_line(message.format(program=ctx.info_name, version=version_with_commit()))
+            output_and_errors.print_line(message.format(program=ctx.info_name, version=version_with_commit_and_date()))
             ctx.exit()
 
     return click.option(

@@ -21,7 +21,7 @@ from gridbridge.errors import (
     describe_error,
 )
 from gridbridge.model.fixed_paths import ELSEWHERE
-from gridbridge.shell import log_rotation_and_quota
+from gridbridge.shell import log_rotation_and_quota, optional_libraries
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
@@ -165,9 +165,15 @@ def _run_step_reporting_errors(name: str, step: Callable[[], int | None], status
     except GridbridgeError as error:
         return _report_error(name, str(error))
     except Exception as error:  # no caller could handle the error
-        _log.debug("unexpected", exc_info=True)
-        hint = "; --debug shows where" if name in DEBUGS else ""
-        return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")
+        return _report_error(name, _describe_unexpected_error(name, error))
+
+
+def _describe_unexpected_error(name: str, error: Exception) -> str:
+    if isinstance(error, ImportError) and (library := optional_libraries.missing_library_of_error(error)):
+        return optional_libraries.missing_library_message(library)
+    _log.debug("unexpected", exc_info=True)
+    hint = "; --debug shows where" if name in DEBUGS else ""
+    return f"unexpected {type(error).__name__}: {describe_error(error)}{hint}"
 
 
 def _option_error_without_hidden_suggestions(error: click.NoSuchOption) -> click.NoSuchOption:

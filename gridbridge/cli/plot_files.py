@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbridge.errors import StandardOutputUnwritable
+from gridbridge.shell.optional_libraries import require_library
 
 if TYPE_CHECKING:  # not at run time, because the import takes half a second
     from matplotlib.axes import Axes
@@ -25,6 +26,8 @@ def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str |
     if path is not None and _file_suffix(path) not in ENDINGS:
         name = path or "an empty name"
         raise click.BadParameter(f"{name}: not a picture's name; expected the ending .{', .'.join(ENDINGS)}")
+    if path is not None:
+        require_library("matplotlib")
     return path
 
 

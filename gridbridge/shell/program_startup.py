@@ -104,14 +104,26 @@ def raise_resource_limits() -> int:
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMIT = "commit"  # the build (setup.py) writes this file
 DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclude=*")
+DATE = ("log", "-1", "--format=%cs")
 GIT_S = 5.0
 
 
 @cache
 def version_with_commit(package: str = PACKAGE) -> str:
     """Return the version as `1.0.0+COMMIT`, or `1.0.0` if the commit is unknown."""
-    commit = _commit_of_build(package) or _commit_of_checkout(package)
+    commit, _, _ = _commit_and_date(package).partition(" ")
     return f"{__version__}+{commit}" if commit else __version__
+
+
+def version_with_commit_and_date(package: str = PACKAGE) -> str:
+    """Return the version as `1.0.0+COMMIT (DATE)`, or `1.0.0` if the commit is unknown."""
+    _, _, date = _commit_and_date(package).partition(" ")
+    return f"{version_with_commit(package)} ({date})" if date else version_with_commit(package)
+
+
+@cache
+def _commit_and_date(package: str) -> str:
+    return _commit_of_build(package) or _commit_of_checkout(package)
 
 
 def _commit_of_build(package: str) -> str:
@@ -123,7 +135,7 @@ def _commit_of_build(package: str) -> str:
 
 
 def _commit_of_checkout(package: str) -> str:
-    """Return the commit of a git checkout that contains the package; empty if unknown.
+    """Return the commit and its date of a git checkout that contains the package; empty if unknown.
 
     Git would refuse another account's checkout, but this process runs that account's code anyway.
     """
@@ -134,8 +146,13 @@ def _commit_of_checkout(package: str) -> str:
         return ""
     trusted = ("-c", f"safe.directory={checkout}") if is_one_persons else ()
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        answer = run_program(("/usr/bin/git", *trusted, "-C", checkout, *DESCRIBE), environment, GIT_S)
-    except CommandFailed:
-        return ""
-    return answer.stdout.decode("ascii", "replace").strip() if answer.status == 0 else ""
+    answers = []
+    for words in (DESCRIBE, DATE):
+        try:
+            answer = run_program(("/usr/bin/git", *trusted, "-C", checkout, *words), environment, GIT_S)
+        except CommandFailed:
+            return ""
+        if answer.status:
+            return ""
+        answers.append(answer.stdout.decode("ascii", "replace").strip())
+    return " ".join(answers)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from gridbridge.errors import HostNotReached, ProgramNotStarted
 from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell.optional_libraries import missing_library_message
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
-from gridbridge.shell.ssh import OpenSshClient
+from gridbridge.shell.ssh import CLIENT, FAILED, OpenSshClient
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ class LazyKeptSshConnections(OpenSshClient):
     def _load_kept_connections_once(self) -> "KeptSshConnections":
         with self._lock:
             if self._connections is None:
-                from gridbridge.shell.kept_ssh_connections import KeptSshConnections
-
+                try:
+                    from gridbridge.shell.kept_ssh_connections import KeptSshConnections
+                except ImportError as error:
+                    why = missing_library_message("paramiko").encode()
+                    raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
                 self._connections = KeptSshConnections()
             return self._connections

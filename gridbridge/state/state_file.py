@@ -6,7 +6,6 @@ synchronous, EXTRA).
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from sqlite3 import Connection as Sqlite
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gridbridge.errors import DatabaseDriverMissing, StateError
+from gridbridge.shell.optional_libraries import missing_library_message
 from gridbridge.state import versions
 
 if TYPE_CHECKING:
@@ -220,8 +220,7 @@ def _make_database_engine(address: sa.URL, name: str, is_unchanged: bool, sessio
             address = address.set(drivername=POSTGRESQL, query={**limits, **address.query})
         return sa.create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
-        command = f"pip --python {sys.executable} install 'psycopg[binary]>=3.1'"
-        raise DatabaseDriverMissing(f"{name}: {error}; install gridbridge[postgresql]: {command}") from error
+        raise DatabaseDriverMissing(f"{name}: {missing_library_message('psycopg')}") from error
     except SQLAlchemyError as error:
         raise StateError(f"{name}: {error}") from error
 

@@ -5,7 +5,6 @@ import configparser
 import os
 import re
 import runpy
-import subprocess
 import textwrap
 from pathlib import Path
 
@@ -138,18 +137,6 @@ def test_installed_files_name_no_page_of_the_checkout() -> None:
     installed = [path for path in (ROOT / "conf").rglob("gridbridge*") if path.is_file()]
 
     assert [path.name for path in installed if "docs/" in path.read_text()] == []
-
-
-def test_an_installation_gives_the_sensor_a_new_time_by_which_execd_starts_it_again(tmp_path: Path) -> None:
-    (put,) = re.findall(r"^put\(\) \{.*?^\}", (ROOT / "tools/install").read_text(), re.M | re.S)
-    source, installed = tmp_path / "sensor", tmp_path / "installed"
-    source.write_text("new")
-    installed.write_text("old")
-    for path in (source, installed):
-        os.utime(path, (1, 1))
-    subprocess.run(("sh", "-c", f'{put}\nput "$0" "$1"', source, installed), check=True)
-
-    assert (installed.read_text(), installed.stat().st_mtime > 1) == ("new", True)
 
 
 def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> None:

@@ -1,12 +1,13 @@
 """The version has the commit written by the build, or the commit of the git checkout."""
 
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from gridbridge import __version__
-from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.shell.program_startup import version_with_commit, version_with_commit_and_date
 
 
 @pytest.fixture
@@ -30,10 +31,11 @@ def test_an_installed_package_has_its_recorded_commit_and_a_running_program_keep
     other = package.with_name("other")
     other.mkdir()
     for folder in (package, other):
-        (folder / "commit").write_text("1a2b3c4d5e\n")
+        (folder / "commit").write_text("1a2b3c4d5e 2026-03-01\n")
 
     assert version_with_commit(str(package)) == __version__
     assert version_with_commit(str(other)) == f"{__version__}+1a2b3c4d5e"
+    assert version_with_commit_and_date(str(other)) == f"{__version__}+1a2b3c4d5e (2026-03-01)"
 
 
 @pytest.mark.parametrize(("content", "end"), [("1\n", ""), ("2\n", ".changed")])
@@ -42,6 +44,7 @@ def test_a_checkout_has_its_git_commit(package: Path, content: str, end: str) ->
     (package / "code").write_text(content)
 
     assert version_with_commit(str(package)) == f"{__version__}+{commit}{end}"
+    assert version_with_commit_and_date(str(package)) == f"{__version__}+{commit}{end} ({date.today()})"
 
 
 @pytest.mark.root

@@ -238,7 +238,7 @@ def test_a_file_that_is_no_state_file_is_refused_and_left_unchanged(
         ("nosql:///state.db", "Can't load plugin"),
         (
             "postgresql://gridbridge@127.0.0.1:1/gridbridge",
-            r"psycopg.*gridbridge\[postgresql\]: pip --python /",
+            r"psycopg is not installed; to install it, run: .*pip.* install 'psycopg\[binary\]>=3\.1'",
         ),
         ("postgresql://gridbridge:secret@127.0.0.1:1/gridbridge", "postgresql://"),
     ],

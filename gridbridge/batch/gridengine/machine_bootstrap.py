@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, HostNotReached
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.fixed_paths import BOOTSTRAP
 from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 from gridbridge.shell import safe_files
 from gridbridge.shell.local_host_facts import resolve_host_address, this_host_name
+from gridbridge.shell.optional_libraries import missing_library_message
 from gridbridge.shell.program_runs import quote_for_sh
+from gridbridge.shell.ssh import CLIENT, FAILED
 
 START = "execd"  # the last bootstrap step
 SERVER = re.compile("(?:(HOST):|//(HOST))/".replace("HOST", "[A-Za-z0-9][A-Za-z0-9.-]*")).match
@@ -43,7 +45,11 @@ class NewMachineBootstrap:
             self._run_bootstrap_step(node, {START: ""})
 
     def _run_bootstrap_step(self, node: MachineToJoinCell, texts: Mapping[str, str]) -> None:
-        from gridbridge.shell import paramiko_login  # importing takes 200 ms
+        try:
+            from gridbridge.shell import paramiko_login  # importing takes 200 ms
+        except ImportError as error:
+            why = missing_library_message("paramiko").encode()
+            raise HostNotReached((CLIENT,), FAILED, stderr=why, host=node.address) from error
 
         with paramiko_login.log_in_to_new_machine_by_ssh(
             node.address, node.host_key, self.settings.user, self.settings.key, self.port

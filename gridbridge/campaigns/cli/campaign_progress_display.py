@@ -1,5 +1,7 @@
 """Shows the progress of campaigns: bars or lines while tasks run, and a plot."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections import Counter
@@ -8,10 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -23,6 +23,10 @@ from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.plot_files import convert_time_to_axis_number, label_local_time_axis
 from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts, PublishedCampaign
 from gridbridge.model.published_status_and_reports import replace_control_characters
+
+if TYPE_CHECKING:  # not at run time, because a site may have no matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PAUSE_S = 1.0
 COLUMNS = (
@@ -118,7 +122,6 @@ class _ChangedCampaignLines:
             self._before[campaign.number] = line
 
 
-mpl.use("Agg")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 SEEN = 0.02
 SIZE_INCHES, DOTS = (9.0, 5.0), 110
@@ -139,6 +142,8 @@ def campaign_progress_figure(
     campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
     """Return the progress plot of a campaign with at least one ended task."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _draw_ended_tasks_by_cluster(axes, campaign, ends, now)

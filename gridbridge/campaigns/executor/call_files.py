@@ -18,7 +18,7 @@ from gridbridge.campaigns.executor import call_program
 from gridbridge.campaigns.executor.call_program import CALLS, PROTOCOL, RESULTS, STARTED
 from gridbridge.errors import FileWritableByOthers
 from gridbridge.model.published_status_and_reports import replace_control_characters
-from gridbridge.shell import safe_files
+from gridbridge.shell import optional_libraries, safe_files
 from gridbridge.shell.clock import Clock
 
 PROGRAM, LOCK, PREFIX = "call.py", "lock", "executor."
@@ -182,7 +182,7 @@ class _ImportablePickler(pickle.Pickler):
         if isinstance(value, (type, FunctionType)) and value.__module__ == MAIN:
             raise pickle.PicklingError(
                 f"{value.__qualname__} belongs to the program itself, so a task can't import it; expected a function"
-                " of a module, or cloudpickle installed: pip install 'gridbridge[executor]'"
+                f" of a module, or cloudpickle installed: {optional_libraries.installation_command('cloudpickle')}"
             )
         return NotImplemented
 

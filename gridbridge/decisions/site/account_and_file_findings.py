@@ -262,7 +262,7 @@ def _program_file_finding(path: str, facts: TransferHostFacts) -> CheckFinding:
         mend = SetupEdit.shell_command_edit(f"chmod a+rx {shlex.quote(closed)}")
         return CheckFinding.fault_finding(item, f"other users can't enter {closed}", "readable by every user", mend)
     if path_facts is None:
-        hint = "install gridbridge again: tools/install in its source folder"
+        hint = "install gridbridge again: the package, or tools/install in a checkout"
         return CheckFinding.fault_finding(item, "missing", "there", hint=hint)
     is_right = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & 0o005 == 0o005
     mend = SetupEdit.shell_command_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")

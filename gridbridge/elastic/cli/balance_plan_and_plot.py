@@ -10,6 +10,7 @@ from gridbridge.elastic.balancer import balance_preview, balancer_statistics_and
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.shell.optional_libraries import require_library
 from gridbridge.shell.program_startup import drop_root_to_account
 
 
@@ -171,6 +172,7 @@ def plot(stats: str, folder: str) -> None:
 
 def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     """Draw a statistics file, and report invalid lines on standard error; return the plots' paths."""
+    require_library("matplotlib")
     rows, left_out = balancer_statistics_and_publication.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"

@@ -17,11 +17,11 @@ from gridbridge.elastic.providers import provider_protocol_and_validation, site_
 from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, OWNER_TAG, ProviderMachine, ProviderMachineState
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.optional_libraries import missing_library_message
 
 if TYPE_CHECKING:
     from botocore.loaders import Loader
 
-MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
 PAGE = 500  # limit of machines in one answer
 CONSOLES = 20  # limit of consoles that are read for one machine list
 TELLS = timedelta(hours=2)  # for this long after the start, the console may still show the host key
@@ -211,7 +211,7 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         import botocore.session
         from botocore.config import Config
     except ImportError as error:
-        raise errors.ProviderPermanentFailure(MISSING) from error
+        raise errors.ProviderPermanentFailure(missing_library_message("boto3")) from error
     secrets = site_program_provider.read_private_credentials(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s, read_timeout=section.timeout_s, retries={"total_max_attempts": 1}

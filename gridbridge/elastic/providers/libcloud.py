@@ -16,8 +16,8 @@ from gridbridge import errors
 from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_provider
 from gridbridge.model.elastic.balancer_config_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
+from gridbridge.shell.optional_libraries import missing_library_message
 
-MISSING = "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's environment"
 TAGS = {
     "ex_metadata": "metadata",
     "ex_tags": "tags",
@@ -118,7 +118,7 @@ def make_libcloud_provider(
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
-        raise errors.ProviderPermanentFailure(MISSING) from error
+        raise errors.ProviderPermanentFailure(missing_library_message("libcloud")) from error
     drivers: Any = providers
     secrets = site_program_provider.read_private_credentials(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}

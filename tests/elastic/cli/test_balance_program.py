@@ -25,7 +25,7 @@ from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
-from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.shell.program_startup import version_with_commit_and_date
 from tests.elastic.site_text import ALPHA
 from tests.measured import FIGURES
 
@@ -82,7 +82,7 @@ def test_the_help_has_an_example_and_both_forms_of_option_names() -> None:
 def test_the_version_is_printed() -> None:
     done = CliRunner().invoke(balance, ["--version"], prog_name="gridbridge-balance")
 
-    assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version_with_commit()}\n")
+    assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version_with_commit_and_date()}\n")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.accounting_record_parser import JobRunAccountin
 from gridbridge.cli import output_and_errors
 from gridbridge.decisions.transfer.transfer_status_explanation import NEVER_PUBLISHED
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
-from gridbridge.shell.program_startup import version_with_commit
+from gridbridge.shell.program_startup import version_with_commit_and_date
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
 from gridbridge.transfer.cli.qacct_remote import HomeAndRemoteAccounting
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
@@ -251,7 +251,7 @@ def test_qstat_remote_reports_a_poller_that_never_published(tool: Tool, tmp_path
 def test_each_remote_tool_prints_version_and_help_with_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(PROGRAMS[name], ("--version",), prog_name=name)
 
-    assert (done.exit_code, done.output) == (0, f"{name} {version_with_commit()}\n")
+    assert (done.exit_code, done.output) == (0, f"{name} {version_with_commit_and_date()}\n")
     assert f"Example:\n      {name}" in (PROGRAMS[name].callback.__doc__ or "")
     assert run(monkeypatch, name, "--help") == 0
     assert run(monkeypatch, name, "-help") == 0  # as Grid Engine's own commands have it
