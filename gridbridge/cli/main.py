@@ -27,6 +27,7 @@ MODULES = {
     "squeeze": "elastic.cli.squeeze_command",
     "status": "site.cli.status_command",
     "support": "site.cli.support_command",
+    "top": "site.cli.top_command",
     "undrain": "site.cli.drain_command",
     "why": "site.cli.why_command",
 }

@@ -13,6 +13,7 @@ class PublishedTransfer:
     """A transfer, as published for all users; unknown values are empty or None."""
 
     transfer: str  # name of the transfer: gb.<cluster>.<job>.<task>.<attempt>
+    name: str = ""  # name of the local job (qsub -N), as in the last job list of the home cluster
     owner: str
     queue: str
     remote: str
@@ -249,6 +250,7 @@ class ClusterStatusReport:
     waiting: int | None  # number of waiting tasks that may start
     free_slots: int | None
     why: str
+    closed_by: str = ""  # most important reason why the cluster gets no new jobs and tasks; empty: it gets them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

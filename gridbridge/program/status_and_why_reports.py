@@ -49,12 +49,25 @@ class JobWithoutTransfers(GridbridgeError):
 def build_site_status_report(
     now: datetime, folder: str = PUBLISHED, path: str = CONFIG, campaigns: str = CAMPAIGNS
 ) -> SiteStatusReport:
-    shown = published_json.read_all_published_files(folder)
+    return report_on_published_files(published_json.read_all_published_files(folder), now, folder, path, campaigns)
+
+
+def report_on_published_files(
+    shown: PublishedFilesSnapshot,
+    now: datetime,
+    folder: str = PUBLISHED,
+    path: str = CONFIG,
+    campaigns: str = CAMPAIGNS,
+) -> SiteStatusReport:
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
         alarm=_warning_about_whole_site(shown, now, folder, path, campaigns),
         clusters=tuple(
-            transfer_status_explanation.report_cluster_reachability(cluster, now) for cluster in shown.clusters.values()
+            replace(
+                transfer_status_explanation.report_cluster_reachability(cluster, now),
+                closed_by=transfer_status_explanation.why_cluster_gets_nothing(cluster.cluster, shown, now),
+            )
+            for cluster in shown.clusters.values()
         ),
         queues=tuple(transfer_status_explanation.report_transfer_queue_status(route, shown, now) for route in routes),
         transfers=tuple(

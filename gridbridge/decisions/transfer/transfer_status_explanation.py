@@ -78,6 +78,15 @@ def report_cluster_reachability(cluster: reports.PublishedClusterAnswer, now: da
     )
 
 
+def why_cluster_gets_nothing(cluster: str, published_files: PublishedFilesSnapshot, now: datetime) -> str:
+    """Return the first reason of: drained, silent, failing jobs; empty if the cluster gets jobs and tasks."""
+    return (
+        describe_cluster_drain(cluster, published_files, now)
+        or describe_cluster_silence(published_files.clusters.get(cluster), now)
+        or why_breaker_closed_queues(cluster, published_files, now)
+    )
+
+
 def describe_cluster_drain(cluster: str, published_files: PublishedFilesSnapshot, now: datetime) -> str:
     drain = published_files.drained.get(cluster)
     return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}" if drain else ""

@@ -47,6 +47,7 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
         remote_host=reports.replace_control_characters(transfer.remote_host),
         reason=reports.replace_control_characters(transfer.reason),
         transfer=transfer.name,
+        name=reports.replace_control_characters(task.name) if task else "",
         remote_id=transfer.remote_id or None,
         local_state=transfer.local_state.text,
         local_since=task.since if task else None,
