@@ -15,6 +15,7 @@ MODULES = {
     "data": "rebalance.cli.data_command",
     "drain": "site.cli.drain_command",
     "explain": "site.cli.explain_command",
+    "init": "site.cli.init_command",
     "install": "site.cli.install_command",
     "metrics": "site.cli.metrics_command",
     "page": "site.cli.page_command",
