@@ -253,7 +253,9 @@ class ReloadingDaemon:
         self._is_changed = self._configuration.reload_if_changed() or self._is_changed
 
     def should_start_cycle_early(self) -> bool:
-        return self._daemon.should_start_cycle_early()
+        """Say whether a cycle is due; after a change of gridbridge.toml no request is checked against the old one."""
+        self.check_configuration()
+        return self._is_changed or self._daemon.should_start_cycle_early()
 
     def recover(self) -> None:
         self._daemon.recover()

@@ -49,7 +49,7 @@ class Program:
 
 
 def test_a_changed_configuration_applies_from_the_next_cycle(tmp_path: Path) -> None:
-    """A wrong file changes nothing. After a change, the former program closes its state file."""
+    """A wrong file changes nothing. After a change the former program closes its state file, and a cycle starts."""
     now_s = [0.0]
     path = tmp_path / "gridbridge.toml"
     path.write_text(BEFORE + PAUSE.format(15))
@@ -68,6 +68,14 @@ def test_a_changed_configuration_applies_from_the_next_cycle(tmp_path: Path) -> 
     assert first.is_released
     assert pause_after(BEFORE + PAUSE.format("soon")) == 20.0
     assert pause_after(BEFORE + PAUSE.format(30)) == 30.0
+
+    path.write_text(BEFORE + PAUSE.format(40))
+    starts_early = [daemon.should_start_cycle_early()]
+    now_s[0] += 1.0
+    starts_early.append(daemon.should_start_cycle_early())
+    with daemon.open_cycle():
+        starts_early.append(daemon.should_start_cycle_early())
+    assert (starts_early, daemon.pause_s) == ([False, True, False], 40.0)
 
 
 def test_a_changed_configuration_forgets_no_program_of_an_owner(tmp_path: Path) -> None:

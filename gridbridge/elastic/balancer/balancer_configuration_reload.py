@@ -57,7 +57,7 @@ class ReloadingBalancer(ReloadingDaemon):
     def should_start_cycle_early(self) -> bool:
         """Check whether gridbridge.toml has changed; a change does not start the next round early."""
         self.check_configuration()
-        return super().should_start_cycle_early()
+        return self._daemon.should_start_cycle_early()
 
     def _balancer_options(self, policy: Policy) -> BalancerRunOptions:
         """Return the options for a new configuration; log why the balancer can't act with the options."""

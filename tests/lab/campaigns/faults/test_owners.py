@@ -138,7 +138,8 @@ def test_each_task_runs_once_when_the_account_is_back(site: Grid, seen: Seen) ->
 
 
 @pytest.mark.parametrize(
-    ("what", "would"), [("too large", "you would have 1 campaign file of"), ("too many", "you would have 3 campaign ")]
+    ("what", "would"),
+    [("too large", "you would have 1 campaign file with"), ("too many", "you would have 3 campaign ")],
 )
 def test_campaign_files_are_limited_for_each_person(seen: Seen, what: str, would: str) -> None:
     """`gridsub` reports the limit and the remedy."""
