@@ -17,7 +17,11 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignTaskEndCounts, PublishedCampaign
 from gridbridge.model.campaigns.send_reasons import PublishedTaskSendExplanations
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.model.published_status_and_reports import PublishedClusterAnswer, PublishedFilesSnapshot
+from gridbridge.model.published_status_and_reports import (
+    PublishedClusterAnswer,
+    PublishedFilesSnapshot,
+    replace_control_characters,
+)
 from gridbridge.model.site.site_page_rows import PublishedSite, SitePage
 from gridbridge.program.status_and_why_reports import overdue_rebalance_sentences
 from gridbridge.shell import safe_files
@@ -98,11 +102,15 @@ def _campaigns_with_curves(campaigns: tuple[PublishedCampaign, ...]) -> tuple[Pu
 
 
 def render_site_page(page: SitePage) -> str:
-    """Return the page as one HTML file; every text is escaped, and the page may load and run nothing."""
+    """Return the page as one HTML file; every text is escaped, and the page may load and run nothing.
+
+    Control characters are replaced, because some reverse the direction of the text around them.
+    """
     environment = Environment(
         loader=PackageLoader("gridbridge.site", "."),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: replace_control_characters(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

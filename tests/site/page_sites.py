@@ -31,6 +31,7 @@ from tests import measured
 from tests.shown import NOW, OPEN, ago, cluster, load, publish, queue, service, shown, transfer
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">'\"&amp;"
+REVERSED = "\N{RIGHT-TO-LEFT OVERRIDE}\x1b[31m"  # changes what is read beside it
 GB = 10**9
 HALF_HOUR = timedelta(minutes=30)
 
@@ -40,7 +41,7 @@ def busy_site(folder: Path) -> tuple[str, str]:
     published, balance = folder / "published", folder / "balance"
     publish(published, busy_status())
     drains.make_cluster_drains_folder(str(published))
-    drain = PublishedClusterDrain(by="root", at=ago(5400), reason="new disks on Tuesday")
+    drain = PublishedClusterDrain(by="root", at=ago(5400), reason=f"new disks on Tuesday{REVERSED}")
     drains.drain_cluster("delta", drain, str(published))
     for value in (
         busy_campaigns(),
@@ -99,7 +100,9 @@ def busy_campaigns() -> PublishedCampaignList:
         p50_at=NOW + timedelta(hours=7.4),
         p90_at=NOW + timedelta(hours=9.1),
     )
-    hostile = replace(bag, number=42, name=HOSTILE, owner="bob", at=(), ended=0, failed=0, tasks=80, waiting=80)
+    hostile = replace(
+        bag, number=42, name=HOSTILE + REVERSED, owner="bob", at=(), ended=0, failed=0, tasks=80, waiting=80
+    )
     over = replace(bag, number=40, name="reads", state=CampaignState.TERMINATED, ended=100, at=(), failed=0)
     return PublishedCampaignList(at=ago(5), campaigns=(over, sweep, hostile))
 

@@ -4,17 +4,18 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, sync_playwright
 
 from gridbridge.decisions.site.site_page import make_site_page
 from gridbridge.site.site_page_files import PublishedSiteReader, render_site_page, write_site_page
 from tests.shown import NOW
 from tests.site.page_sites import HOSTILE, busy_site
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -24,10 +25,12 @@ SECTIONS = ["Clusters", "Transfer queues", "Campaigns", "Transfers", "Nodes", "S
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator["Browser"]:
     path = shutil.which("chromium")
     if path is None:
         pytest.fail("Debian's chromium is missing; as root: tools/debian-packages chromium")
+    from playwright.sync_api import sync_playwright  # slow, and only these tests need it
+
     with sync_playwright() as playwright:
         flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
         browser = playwright.chromium.launch(executable_path=path, args=flags)
@@ -46,9 +49,11 @@ def write_page(folder: Path, published: str, balance: str) -> str:
 @pytest.mark.parametrize("width", [390, 1280], ids=["phone", "desktop"])
 @pytest.mark.parametrize("site", ["busy", "empty"])
 def test_the_page_is_accessible_fits_its_window_and_loads_nothing(
-    chromium: Browser, tmp_path: Path, site: str, width: int, scheme: Literal["light", "dark"]
+    chromium: "Browser", tmp_path: Path, site: str, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     """Axe finds no violation, and nothing is cut off at the right; each picture is left in .build/page."""
+    from axe_playwright_python.sync_playwright import Axe
+
     folders = busy_site(tmp_path) if site == "busy" else (str(tmp_path), str(tmp_path))
     page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     complaints = list[str]()
@@ -65,7 +70,7 @@ def test_the_page_is_accessible_fits_its_window_and_loads_nothing(
     page.close()
 
 
-def test_hostile_names_are_shown_as_text(chromium: Browser, tmp_path: Path) -> None:
+def test_hostile_names_are_shown_as_text(chromium: "Browser", tmp_path: Path) -> None:
     page = chromium.new_page()
     page.goto(write_page(tmp_path, *busy_site(tmp_path)))
 

@@ -1,7 +1,7 @@
 """Rows of the page about campaigns and open events: what gridstat shows everybody, and no task parameters."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.decisions.site.site_page_charts import bar_parts, campaign_curve, format_moment
@@ -9,7 +9,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_predecessors import describe_unmet_predecessor
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCampaign
-from gridbridge.model.published_status_and_reports import format_duration, number_with_noun, replace_control_characters
+from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 from gridbridge.model.site.site_page_rows import PageBadge, PageCampaignRow, PageEventRow, PageTone, PublishedSite
 
 MOST_CAMPAIGNS = 30
@@ -47,7 +47,7 @@ def _campaign_row(campaign: PublishedCampaign, site: PublishedSite, now: datetim
     )
     return PageCampaignRow(
         number=campaign.number,
-        name=replace_control_characters(campaign.name),
+        name=campaign.name,
         owner=campaign.owner,
         badge=HELD_BACK if is_held_back else BADGES.get(campaign.state, BADGES[CampaignState.TERMINATED]),
         bar=bar_parts(campaign.tasks, parts),
@@ -74,18 +74,18 @@ def _tasks_in_words(campaign: PublishedCampaign) -> str:
 
 
 def _forecast_in_words(campaign: PublishedCampaign, now: datetime) -> str:
-    if not campaign.state.is_alive:
+    if campaign.state is not CampaignState.IN_TREATMENT:
         return ""
     if campaign.p50_at is None or campaign.p90_at is None:
         return "no forecast of the end yet"
     p50, p90 = (format_moment(at, now) for at in (campaign.p50_at, campaign.p90_at))
-    left = format_duration(max(campaign.p50_at - now, timedelta()))
-    return f"ends in about {left}: {p50} (P50), {p90} (P90)"
+    end = f"in about {format_duration(campaign.p50_at - now)}" if campaign.p50_at > now else "soon"
+    return f"ends {end}: {p50} (P50), {p90} (P90)"
 
 
 def _campaign_notes(campaign: PublishedCampaign) -> Iterator[str]:
     if campaign.state.is_alive:
-        yield from map(replace_control_characters, map(describe_unmet_predecessor, campaign.unmet))
+        yield from map(describe_unmet_predecessor, campaign.unmet)
     for cluster in campaign.sinks:
         yield f"tasks at {cluster} succeed too fast to have done any work"
     if campaign.ending_at:
@@ -107,12 +107,12 @@ def page_event_rows(site: PublishedSite, now: datetime) -> tuple[PageEventRow, .
 def _event_row(event: CampaignEvent, campaign: PublishedCampaign | None, now: datetime) -> PageEventRow:
     retry = f"retried in {format_duration(event.until - now)}" if event.until and event.until > now else ""
     is_of_cluster = event.kind is CampaignEventSubject.CLUSTER
-    name = f" ({replace_control_characters(campaign.name)})" if campaign else ""
+    name = f" ({campaign.name})" if campaign else ""
     return PageEventRow(
         number=event.number,
         code=event.code.value,
         subject=f"cluster {event.cluster}" if is_of_cluster else f"campaign {event.campaign}{name}",
-        text=replace_control_characters(describe_campaign_event(event, campaign.state if campaign else None)),
+        text=describe_campaign_event(event, campaign.state if campaign else None),
         since=f"open for {format_duration(now - event.opened_at)}",
         badge=PageBadge(tone=PageTone.WARNING, word=retry) if retry else PageBadge(tone=PageTone.BAD, word="open"),
     )

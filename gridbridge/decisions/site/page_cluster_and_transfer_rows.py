@@ -53,7 +53,7 @@ def _cluster_row(
     ours = min(slots.used_by_campaigns if slots else 0, used or 0)
     transfers = sum(transfer.remote == name for transfer in site.status.transfers)
     tasks = (
-        number_with_noun(answer.pending, "task waits", "tasks wait") if answer and answer.pending is not None else "",
+        number_with_noun(answer.pending, "task waits", "tasks wait") if answer and answer.pending else "",
         f"{number_with_noun(slots.running, 'campaign task')} running" if slots and slots.running else "",
         f"{number_with_noun(transfers, 'transfer')} here" if transfers else "",
     )

@@ -20,7 +20,7 @@ from gridbridge.decisions.site.site_page_charts import bar_parts, chart_days, no
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
-from gridbridge.model.published_status_and_reports import format_duration, number_with_noun, replace_control_characters
+from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 from gridbridge.model.rebalance.datasets import format_bytes
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.site.site_page_rows import (
@@ -52,7 +52,7 @@ def make_site_page(site: PublishedSite, now: datetime) -> SitePage:
         home=service.cluster if service else "",
         version=service.version if service else "",
         made_at=now,
-        notices=tuple(map(replace_control_characters, _notices(site, now))),
+        notices=tuple(_notices(site, now)),
         tiles=tuple(_tiles(site, clusters, queues)),
         clusters=clusters,
         queues=queues,
@@ -125,7 +125,7 @@ def _nodes(site: PublishedSite, now: datetime) -> PageNodes | None:
         charts=node_charts(site.nodes, now) if site.nodes else (),
         days=chart_days(now),
         pools=tuple(_pool_rows(site.balance)) if site.balance else (),
-        sentence=replace_control_characters(site.balance.sentence) if site.balance else "",
+        sentence=site.balance.sentence if site.balance else "",
     )
 
 
@@ -145,7 +145,7 @@ def _storage_row(area: MeasuredStorageArea, site: PublishedSite) -> PageStorageR
         badge=_storage_badge(area, is_drained=bool(site.areas and area.storage in site.areas.drained)),
         bar=bar_parts(area.size_bytes if is_measured else 0, (("used", used), ("free", area.free_bytes))),
         room=room if is_measured else "room known to owners alone" if area.is_store else "room unknown",
-        why=replace_control_characters(area.fault),
+        why=area.fault,
     )
 
 

@@ -115,15 +115,20 @@ def test_of_many_transfers_those_longest_in_their_state_are_listed() -> None:
             "ends in about 3 h 0 min: 15:00 (P50), 02 Mar 01:00 (P90)",
         ),
         (
+            replace(BAG, p50_at=ago(60), p90_at=NOW + timedelta(minutes=5)),
+            *("in treatment", "40 of 100 tasks ended, 3 failed, 9 running, 51 waiting"),
+            "ends soon: 11:59 (P50), 12:05 (P90)",
+        ),
+        (
             replace(BAG, state=CampaignState.PAUSED, at=()),
-            *("paused", "40 of 100 tasks ended, 3 failed, 60 waiting", "no forecast of the end yet"),
+            *("paused", "40 of 100 tasks ended, 3 failed, 60 waiting", ""),
         ),
         (
             replace(BAG, state=CampaignState.CANCELLED, ended=100, cancelled=57),
             *("cancelled", "100 of 100 tasks ended, 3 failed, 57 cancelled", ""),
         ),
     ],
-    ids=["unknown end", "forecast", "paused", "cancelled"],
+    ids=["unknown end", "forecast", "late", "paused", "cancelled"],
 )
 def test_a_campaign_row_tells_progress_and_forecast(
     campaign: measured.PublishedCampaign, word: str, tasks: str, forecast: str
