@@ -13,6 +13,7 @@ from typing import Literal, TextIO
 
 import click
 
+from gridbridge.cli import table_lines
 from gridbridge.errors import (
     GridbridgeError,
     ProgramNotStarted,
@@ -80,27 +81,30 @@ def print_table(
     unbroken: Sequence[str] = (),
     numbers: Sequence[str] = (),
 ) -> None:
-    """Print a table; never fold columns in `unbroken`, and align columns in `numbers` to the right."""
-    if is_stdout_terminal():
-        from rich.console import Console  # imported here, because the import takes 50 ms
-        from rich.table import Table
-        from rich.text import Text
+    """Print a table; never fold columns in `unbroken`, and align columns in `numbers` to the right.
 
-        grid = Table(box=None, pad_edge=False, header_style="bold")
-        for title in head:
-            side: Literal["left", "right"] = "right" if title in numbers else "left"
-            grid.add_column(title, overflow="fold", no_wrap=title in unbroken, justify=side)
-        for row in rows:
-            grid.add_row(*(Text(text) for text in row), style=style_of(row))
-        Console().print(grid)
+    On a terminal below 80 columns a table that is too wide becomes stacked rows.
+    """
+    if not is_stdout_terminal():
+        for line in table_lines.aligned_lines(head, rows, numbers):
+            print_line(line)
         return
-    widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
-    for row in (head, *rows):
-        cells = (
-            text.rjust(width) if title in numbers else text.ljust(width)
-            for title, text, width in zip(head, row, widths, strict=True)
-        )
-        print_line("  ".join(cells).rstrip())
+    from rich.console import Console  # imported here, because the import takes 50 ms
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if table_lines.must_stack_rows(head, rows, console.width):
+        for line in table_lines.stacked_lines(head, rows, console.width):
+            print_line(line)
+        return
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for title in head:
+        side: Literal["left", "right"] = "right" if title in numbers else "left"
+        grid.add_column(title, overflow="fold", no_wrap=title in unbroken, justify=side)
+    for row in rows:
+        grid.add_row(*(Text(text) for text in row), style=style_of(row))
+    console.print(grid)
 
 
 def _unwritable_output_error(error: OSError) -> GridbridgeError:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.model.job_and_queue_states import JobState, QueueInstanceState
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
+from gridbridge.model.transfer_messages_in_spool import DesiredLocalJobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,11 @@ class PublishedTransfer:
     closed_at: datetime | None = None
     cause: str = ""
     reason: str = ""  # sentence for users about the progress, a delay or a failure
+
+    @property
+    def needs_answer_of_cluster(self) -> bool:
+        """Whether only the remote cluster's next answer can tell how the job goes on."""
+        return not (self.closed_at or self.outcome or self.desired == DesiredLocalJobState.DEAD)
 
     @property
     def remote_job_state(self) -> JobState:

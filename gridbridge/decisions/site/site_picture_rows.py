@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -15,6 +16,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.published_status_and_reports import (
     PublishedFilesSnapshot,
+    SiteStatusReport,
     TransferAndAwaitedEvent,
     format_duration,
     replace_control_characters,
@@ -91,6 +93,45 @@ def describe_picture_age(last: LastGoodPicture, now: datetime) -> str:
     published = last.picture.published_at if last.picture else None
     age = f"published {format_duration(now - published)} ago" if published else "nothing published yet"
     return f"last picture, {age}" if last.trouble and last.picture else age
+
+
+def choose_from_status_report(report: SiteStatusReport, user: str, cluster: str) -> SiteStatusReport:
+    """Return the transfers of a user (a name or pattern), and what concerns a cluster; '' chooses all."""
+    return replace(
+        report,
+        clusters=tuple(row for row in report.clusters if cluster in ("", row.cluster)),
+        queues=tuple(row for row in report.queues if cluster in ("", row.cluster)),
+        transfers=tuple(
+            row
+            for row in report.transfers
+            if cluster in ("", row.transfer.remote) and fnmatchcase(row.transfer.owner, user or "*")
+        ),
+        drained=tuple(line for line in report.drained if cluster in ("", line.partition(":")[0])),
+    )
+
+
+def needs_attention(report: SiteStatusReport) -> bool:
+    """Say whether a warning is shown, a cluster gets no jobs, or a program is late."""
+    return bool(report.alarm or report.drained or report.late or any(row.closed_by for row in report.clusters))
+
+
+def say_each_reason_once(report: SiteStatusReport) -> SiteStatusReport:
+    """Leave the reason of a closed cluster to the cluster's row: rows of queues and transfers only point to it."""
+    closed = {row.cluster for row in report.clusters if row.closed_by}
+    silent = {row.cluster for row in report.clusters if not row.answers}
+    return replace(
+        report,
+        queues=tuple(
+            replace(row, why=f"{row.cluster} gets no jobs") if row.cluster in closed and not row.is_open else row
+            for row in report.queues
+        ),
+        transfers=tuple(
+            replace(row, waits_for=f"{row.transfer.remote} to answer; the job counts as alive")
+            if row.transfer.remote in silent and row.transfer.needs_answer_of_cluster
+            else row
+            for row in report.transfers
+        ),
+    )
 
 
 def describe_clusters(

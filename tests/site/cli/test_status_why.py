@@ -1,6 +1,9 @@
 """gridbridge status and why: golden text, JSON shapes and exit statuses."""
 
 import json
+from contextlib import redirect_stdout
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,11 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.command_groups_and_options import format_local_time
 from gridbridge.cli.main import gridbridge
+from gridbridge.cli.output_and_errors import print_line
+from gridbridge.errors import StateError
 from gridbridge.program.status_and_why_reports import build_site_status_report, explain_transfers_of_local_job
 from gridbridge.site.cli import status_command, why_command
+from gridbridge.site.cli.status_watch import TerminalText, print_in_place, watch_report
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
 from tests.site.test_explanation import NUMBER, site
 
@@ -23,7 +29,7 @@ def run(*words: str) -> Result:
 
 
 def test_status_prints_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = publish(tmp_path, shown(transfer(), WAITING))
+    folder = publish(tmp_path, shown(transfer(name="fit"), WAITING))
 
     status_command.print_status_report(build_site_status_report(NOW, folder), NOW)
 
@@ -35,9 +41,9 @@ def test_status_prints_three_aligned_tables(tmp_path: Path, capsys: pytest.Captu
         "QUEUE          LEADS TO  OPEN  SLOTS USED\n"
         "transfer-beta  beta      yes   1 of 2\n"
         "\n"
-        "JOB   OWNER  HERE  SINCE     CLUSTER  ID  THERE  SINCE                HOST     WAITS FOR\n"
-        "12    alice  r     11:55:00  beta     34  r      11:56:40             beta-n1  its end\n"
-        "13.2  alice  r     11:55:00  beta     35  qw     2026-02-28 11:00:00  -        "
+        "JOB   NAME  OWNER  HERE  SINCE     CLUSTER  ID  THERE  SINCE                HOST     WAITS FOR\n"
+        "12    fit   alice  r     11:55:00  beta     34  r      11:56:40             beta-n1  its end\n"
+        "13.2  -     alice  r     11:55:00  beta     35  qw     2026-02-28 11:00:00  -        "
         "a free slot (2 waiting, 0 free)\n"
     )
 
@@ -52,17 +58,82 @@ def test_status_begins_with_the_alarm_of_a_silent_poller(tmp_path: Path, capsys:
     assert empty == ""
 
 
-def test_status_says_why_a_queue_is_closed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_gives_one_reason_for_a_closed_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dead = cluster("beta", trouble="qstat: error: no route", pending=None, free_slots=None)
     home = cluster("alpha", queue(state="a"))
-    what = shown(clusters={"alpha": home, "beta": dead}, load=load({"gb_beta_up": "0"}))
+    what = shown(transfer(), clusters={"alpha": home, "beta": dead}, load=load({"gb_beta_up": "0"}))
 
     status_command.print_status_report(build_site_status_report(NOW, publish(tmp_path, what)), NOW)
 
     out = capsys.readouterr().out
     assert "beta     no       -        -           has not answered for 4 s: qstat" in out
-    assert "transfer-beta  beta      no    1 of 2      beta has not answered for 4 s: qst" in out
-    assert out.endswith("\nno open transfer\n")
+    assert "transfer-beta  beta      no    1 of 2      beta gets no jobs\n" in out
+    assert out.endswith("beta to answer; the job counts as alive\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs", "clusters"),
+    [
+        ((), ["12", "13.2"], ["alpha", "beta"]),
+        (("-u", "bob"), ["13.2"], ["alpha", "beta"]),
+        (("-u", "a*"), ["12"], ["alpha", "beta"]),
+        (("--cluster", "beta"), ["12", "13.2"], ["beta"]),
+        (("--cluster", "alpha"), [], ["alpha"]),
+    ],
+)
+def test_status_of_a_user_and_a_cluster(
+    tmp_path: Path, words: tuple[str, ...], jobs: list[str], clusters: list[str]
+) -> None:
+    folder = publish(tmp_path, shown(transfer(), replace(WAITING, owner="bob")))
+
+    report = json.loads(run("status", "--json", "--published", folder, *words).stdout)
+
+    assert [row["job"] for row in report["transfers"]] == jobs
+    assert [row["cluster"] for row in report["clusters"]] == clusters
+
+
+def test_status_of_an_unknown_cluster_names_the_known_clusters(tmp_path: Path) -> None:
+    done = run("status", "--cluster", "gamma", "--published", publish(tmp_path, shown()))
+
+    assert (done.exit_code, str(done.exception)) == (1, "no cluster 'gamma'; known: alpha, beta")
+
+
+def test_the_exit_code_of_status_tells_of_a_warning(tmp_path: Path) -> None:
+    folder = publish(tmp_path, shown())  # the load values are old
+
+    assert run("status", "--published", folder).exit_code == 0
+    assert run("status", "--published", folder, "--exit-code").exit_code == 1
+    assert run("status", "--published", folder, "--exit-code", "--watch").exit_code == 1
+
+
+def test_a_watched_report_outlives_its_files(capsys: pytest.CaptureFixture[str]) -> None:
+    answers: list[str | StateError] = ["first", StateError("no folder"), "last"]
+    times = [ago(9), ago(4), NOW]
+
+    def read(_: datetime) -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, StateError):
+            raise answer
+        return answer
+
+    watch_report(
+        read, lambda text, _: print_line(text), lambda text: text == "last", lambda: times.pop(0), lambda: None
+    )
+
+    assert capsys.readouterr().out == (
+        "2026-03-01 11:59:51\nfirst\n\n"
+        "2026-03-01 11:59:56  no folder; the report below is 5 s old\nfirst\n\n"
+        "2026-03-01 12:00:00\nlast\n\n"
+    )
+
+
+def test_a_terminal_shows_a_watched_report_in_place_and_only_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "5")
+    with redirect_stdout(TerminalText()) as text:
+        print_in_place("now", lambda: [print_line(str(n)) for n in range(5)])
+
+    lines = [line.removesuffix("\033[K") for line in text.getvalue().splitlines()]
+    assert lines == ["\033[Hnow", "", "0", "and 4 more lines; gridbridge top can scroll", "\033[J"]
 
 
 def test_why_prints_a_paragraph_and_the_history_of_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,50 @@
+"""Tables on narrow terminals become stacked rows."""
+
+from contextlib import redirect_stdout
+
+import pytest
+
+from gridbridge.cli.output_and_errors import print_table
+from gridbridge.cli.table_lines import must_stack_rows, stacked_lines
+from gridbridge.site.cli.status_watch import TerminalText
+
+HEAD = ("JOB", "NAME", "HOST", "WAITS FOR")
+ROWS = (
+    ("12", "render", "beta-n1.cluster.example", "its end"),
+    ("13.2", "fit", "-", "a release of the remote job's hold at beta"),
+)
+STACKED = """\
+JOB 12
+  NAME       render
+  HOST       beta-n1.cluster.example
+  WAITS FOR  its end
+
+JOB 13.2
+  NAME       fit
+  WAITS FOR  a release of the remote
+             job's hold at beta
+"""
+
+
+@pytest.mark.parametrize(
+    ("width", "rows", "is_stacked"), [(79, ROWS, True), (80, ROWS, False), (79, ROWS[:1], False), (10, (), False)]
+)
+def test_only_narrow_terminals_stack_wide_tables(
+    width: int, rows: tuple[tuple[str, ...], ...], is_stacked: bool
+) -> None:
+    assert must_stack_rows(HEAD, rows, width) is is_stacked
+
+
+def test_a_stacked_row_has_a_line_for_each_value_and_fits() -> None:
+    assert "\n".join(stacked_lines(HEAD, ROWS, 38)) + "\n" == STACKED
+    assert all(len(line) <= 24 for line in stacked_lines(HEAD, ROWS[1:], 24))
+
+
+@pytest.mark.parametrize("columns", [38, 120])
+def test_a_terminal_gets_stacked_rows_or_a_table(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with redirect_stdout(TerminalText()) as text:
+        print_table(HEAD, ROWS)
+
+    assert (text.getvalue() == STACKED) is (columns == 38)
+    assert ("13.2  fit     -    " in text.getvalue()) is (columns == 120)
