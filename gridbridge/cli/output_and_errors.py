@@ -4,6 +4,7 @@ import gc
 import json
 import logging
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +65,10 @@ def show_progress(text: str) -> None:
 
 def is_stdout_terminal() -> bool:
     return bool(sys.stdout) and sys.stdout.isatty()
+
+
+def is_terminal_narrower_than(columns: int) -> bool:
+    return is_stdout_terminal() and shutil.get_terminal_size().columns < columns
 
 
 def print_json(value: object) -> None:

@@ -1,4 +1,4 @@
-"""Lay out tables as lines of text: aligned columns, or stacked rows for a narrow terminal."""
+"""Lay out tables and bars as text: aligned columns, or stacked rows for a narrow terminal."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -37,6 +37,17 @@ def stacked_lines(head: Sequence[str], rows: Sequence[Sequence[str]], width: int
                 first, *more = wrap(text, max(LEAST_VALUE, width - margin))
                 yield f"  {title}".ljust(margin) + first
                 yield from (" " * margin + line for line in more)
+
+
+def slot_bar(slots: int | None, used: int | None, free: int | None, ours: int, width: int) -> tuple[int, int, int, int]:
+    """Divide a bar of `width` columns into slots of others, of gridbridge, free slots and slots that take no job."""
+    if not slots:
+        return 0, 0, 0, width
+    in_use = min(used or 0, slots)
+    of_us = min(ours, in_use)
+    parts = (in_use - of_us, of_us, min(free or 0, slots - in_use))
+    ends = [round(width * sum(parts[: n + 1]) / slots) for n in range(3)]
+    return ends[0], ends[1] - ends[0], ends[2] - ends[1], width - ends[2]
 
 
 def _column_widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -5,7 +5,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from gridbridge.cli.output_and_errors import print_table
-from gridbridge.cli.table_lines import must_stack_rows, stacked_lines
+from gridbridge.cli.table_lines import must_stack_rows, slot_bar, stacked_lines
 from gridbridge.site.cli.status_watch import TerminalText
 
 HEAD = ("JOB", "NAME", "HOST", "WAITS FOR")
@@ -48,3 +48,20 @@ def test_a_terminal_gets_stacked_rows_or_a_table(columns: int, monkeypatch: pyte
 
     assert (text.getvalue() == STACKED) is (columns == 38)
     assert ("13.2  fit     -    " in text.getvalue()) is (columns == 120)
+
+
+@pytest.mark.parametrize(
+    ("slots", "used", "free", "ours", "parts"),
+    [
+        (10, 4, 6, 1, (6, 2, 12, 0)),
+        (10, 4, 2, 9, (0, 8, 4, 8)),
+        (10, 12, 3, 0, (20, 0, 0, 0)),
+        (3, 1, 2, 0, (7, 0, 13, 0)),
+        (0, 0, 0, 0, (0, 0, 0, 20)),
+        (None, None, None, 2, (0, 0, 0, 20)),
+    ],
+)
+def test_a_bar_is_always_full(
+    slots: int | None, used: int | None, free: int | None, ours: int, parts: tuple[int, ...]
+) -> None:
+    assert slot_bar(slots, used, free, ours, 20) == parts

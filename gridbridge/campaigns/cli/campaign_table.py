@@ -19,7 +19,8 @@ from gridbridge.model.campaigns.task_resource_usage import TaskUsageAtCluster
 from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
-ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
+TITLES = ("Campaign", "Name", "User", "Submission time", "S", "Progress")  # of a terminal narrower than HEAD
+ROW = "{:<11} {:<19.19} {:<16.16} {:<19} {} {}"
 MOMENT = "%Y-%m-%d %H-%M-%S"  # CiGri's format of times
 IN_TREATMENT, HELD_BACK = CampaignState.IN_TREATMENT, "W"
 LETTERS = {
@@ -41,12 +42,16 @@ RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
 
 def cigri_campaign_line(campaign: PublishedCampaign) -> str:
     """Return a campaign's line in CiGri's format; long names are cut to the column width."""
+    return ROW.format(*campaign_cells(campaign))
+
+
+def campaign_cells(campaign: PublishedCampaign) -> tuple[str, ...]:
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
     letter = HELD_BACK if campaign.is_held_back and campaign.state is IN_TREATMENT else LETTERS[campaign.state]
     state = f"{letter}{'e' if campaign.events else ' '}"
-    name, owner = replace_control_characters(campaign.name)[:19], campaign.owner[:16]
-    return ROW.format(campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent)
+    name, progress = replace_control_characters(campaign.name), f"{campaign.ended}/{campaign.tasks} ({percent}%)"
+    return str(campaign.number), name, campaign.owner, moment, state, progress
 
 
 def campaign_end_forecast_text(campaign: PublishedCampaign) -> str:

@@ -10,8 +10,10 @@ from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
+from gridbridge.cli.table_lines import slot_bar
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedClusterSlots
+from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 
@@ -24,34 +26,41 @@ USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 @click.option("-I", "--more-infos", "--more_infos", "is_more", is_flag=True, help="Show all values and open events.")
 @click.option("-u", "--usage", "is_usage", is_flag=True, help="Show the used slots of each cluster.")
 @click.option("-b", "--bars", "is_bars", is_flag=True, help="Show the used slots of each cluster as bars.")
+@click.option("--cluster", "only", metavar="NAME", help="Show only this cluster.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 @FOLDER
 @VERSION
-def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str) -> int:
+def gridclusters(
+    is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, only: str | None, is_json: bool, folder: str
+) -> int:
     """Show the clusters that campaigns may use, as the last cycle of the runner found them.
 
     The runner queries no cluster without campaigns; the values of such a cluster come from gridbridge-poller, if it
     queries the cluster. A bar is 80 columns wide: # slots of other jobs, o slots of campaign tasks, . free slots, x
-    slots that accept no job. Best-effort tasks may use the free slots. With -I, free_for_normal is the number of slots
-    for ordinary tasks, which preempt best-effort tasks. -I also shows the open events of each cluster. Exit status: 0;
-    2 wrong usage, or the published files can't be read.
+    slots that accept no job. After the values stands one reason why campaigns send nothing to the cluster. Best-effort
+    tasks may use the free slots. With -I, free_for_normal is the number of slots for ordinary tasks, which preempt
+    best-effort tasks. -I also shows the open events of each cluster. Exit status: 0; 2 wrong usage, or the published
+    files can't be read.
 
     \b
     Example:
       gridclusters -i
-      gridclusters -b
+      gridclusters -b --cluster beta
     """
     campaign_client.require_published_files(folder)
-    clusters, events = campaign_client.published_campaign_clusters(folder), campaign_client.published_events(folder)
+    published, events = campaign_client.published_campaign_clusters(folder), campaign_client.published_events(folder)
+    clusters = tuple(cluster for cluster in published if only in (None, cluster.name))
+    if published and not clusters:
+        raise click.UsageError(f"no cluster {only!r}; known: {', '.join(cluster.name for cluster in published)}")
     if not clusters:
         output_and_errors.print_error("gridclusters: gridbridge-runner has published no cluster yet")
     if is_json:
         output_and_errors.print_json(to_json_types(clusters))
         return 0
-    drained = drains.list_drained_clusters(folder)
+    drained = drains.read_cluster_drains(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
     for number, cluster in enumerate(clusters, start=1):
-        info = _describe_cluster(cluster, events, is_drained=cluster.name in drained) if is_infos else ""
+        info = _describe_cluster(cluster, events, drained.get(cluster.name)) if is_infos else ""
         output_and_errors.print_line(f"{number}: {cluster.name}{info}")
         if is_more:
             _print_indented_values(asdict(cluster))
@@ -63,14 +72,28 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
     return 0
 
 
-def _describe_cluster(cluster: PublishedClusterSlots, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
+def _describe_cluster(
+    cluster: PublishedClusterSlots, events: tuple[CampaignEvent, ...], drain: PublishedClusterDrain | None
+) -> str:
     is_down, numbers = campaign_client.cluster_outage_and_blacklisted_campaigns(events, cluster.name)
     words = [cluster.kind, f"free:{_format_published_value(cluster.free)}/{_format_published_value(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += ["not queried, because no campaign uses the cluster"] if cluster.slots is None and not is_down else []
-    words += ["drained"] if is_drained else []
+    words += ["drained"] if drain else []
     words += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
-    return f" ({', '.join(words)})"
+    reason = _why_campaigns_send_nothing(cluster.name, events, drain)
+    return f" ({', '.join(words)}){': ' if reason else ''}{reason}"
+
+
+def _why_campaigns_send_nothing(
+    cluster: str, events: tuple[CampaignEvent, ...], drain: PublishedClusterDrain | None
+) -> str:
+    """Return the drain's reason, or the first open event of a cluster that concerns all campaigns."""
+    if drain:
+        return f"drained by {drain.by}: {drain.reason}"
+    open_events = campaign_client.select_published_events(events, None, None, is_global=True, is_all=False)
+    mine = (campaign_client.describe_event_to_user(event, {}) for event in open_events if event.cluster == cluster)
+    return next(mine, "")
 
 
 def _cluster_slot_usage(cluster: PublishedClusterSlots) -> dict[str, object]:
@@ -86,14 +109,8 @@ def _cluster_slot_usage(cluster: PublishedClusterSlots) -> dict[str, object]:
 def _cluster_usage_bar(cluster: PublishedClusterSlots) -> str:
     if not cluster.slots:
         return ""
-    used = min(cluster.used or 0, cluster.slots)
-    free = min(cluster.free or 0, cluster.slots - used)
-    ours = min(cluster.used_by_campaigns, used)
-    bar, slots = "", 0
-    for mark, part in ((USED, used - ours), (OURS, ours), (FREE, free)):
-        slots += part
-        bar = bar.ljust(round(BAR * slots / cluster.slots), mark)
-    return bar.ljust(BAR, AWAY)
+    sizes = slot_bar(cluster.slots, cluster.used, cluster.free, cluster.used_by_campaigns, BAR)
+    return "".join(mark * size for mark, size in zip((USED, OURS, FREE, AWAY), sizes, strict=True))
 
 
 def _print_indented_values(values: dict[str, object]) -> None:

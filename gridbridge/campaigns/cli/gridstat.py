@@ -56,6 +56,10 @@ def _print_campaigns(campaigns: Sequence[PublishedCampaign], view: GridstatOutpu
         output_and_errors.print_table(
             SUMMARY_HEAD, [campaign_summary_row(campaign) for campaign in campaigns], numbers=SUMMARY_HEAD[4:]
         )
+    elif output_and_errors.is_terminal_narrower_than(len(HEAD)):
+        output_and_errors.print_table(
+            campaign_table.TITLES, [campaign_table.campaign_cells(shown) for shown in campaigns]
+        )
     else:
         for line in (*([] if view.is_headless else [HEAD]), *map(cigri_campaign_line, campaigns)):
             output_and_errors.print_line(line)
@@ -208,6 +212,7 @@ OF_ONE = "-f, -e, -J, --failed"
 @click.argument("number", metavar="[ID]", type=int, required=False)
 @click.option("-c", "--campaign", metavar="ID", type=int, help="Show this campaign; the same as argument ID.")
 @click.option("-u", "--username", "user", metavar="USER", help="Show only campaigns of this user.")
+@click.option("--cluster", metavar="NAME", help="Show only campaigns that may use this cluster.")
 @click.option("-H", "--headerless", "is_headless", is_flag=True, help="Omit the header line.")
 @click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="Print JSON.")
 @click.option(*("-p", "--pretty"), is_flag=True, expose_value=False, help="No effect: JSON is always indented.")
@@ -245,6 +250,7 @@ def gridstat(
     number: int | None,
     campaign: int | None,
     user: str | None,
+    cluster: str | None,
     is_headless: bool,
     is_json: bool,
     is_csv: bool,
@@ -266,6 +272,7 @@ def gridstat(
     \b
     Example:
       gridstat
+      gridstat -u alice --cluster beta
       gridstat 12 --json
       gridstat 12 -e
       gridstat 12 --failed
@@ -287,6 +294,7 @@ def gridstat(
             shown
             for shown in campaign_client.published_campaigns(folder)
             if chosen in (None, shown.number) and user in (None, shown.owner) and is_in(shown.number)
+            if cluster is None or cluster in shown.clusters
         ]
 
     campaign_client.require_published_files(folder)

@@ -214,17 +214,6 @@ def column_widths(columns: Sequence[PictureColumn], rows: Sequence[PictureRow], 
     return {n: widths[n] for n in sorted(left)}
 
 
-def slot_bar(slots: int | None, used: int | None, free: int | None, ours: int, width: int) -> tuple[int, int, int, int]:
-    """Divide a bar of `width` columns into slots of others, of gridbridge, free slots and slots that take no job."""
-    if not slots:
-        return 0, 0, 0, width
-    in_use = min(used or 0, slots)
-    of_us = min(ours, in_use)
-    parts = (in_use - of_us, of_us, min(free or 0, slots - in_use))
-    ends = [round(width * sum(parts[: n + 1]) / slots) for n in range(3)]
-    return ends[0], ends[1] - ends[0], ends[2] - ends[1], width - ends[2]
-
-
 def _comparable(value: SortValue) -> tuple[float, str]:
     return (0.0, value.lower()) if isinstance(value, str) else (float(value or 0), "")
 

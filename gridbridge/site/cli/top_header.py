@@ -5,7 +5,8 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from gridbridge.decisions.site.site_picture_rows import describe_picture_age, slot_bar
+from gridbridge.cli.table_lines import slot_bar
+from gridbridge.decisions.site.site_picture_rows import describe_picture_age
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.site_picture import ClusterInPicture, LastGoodPicture, SitePicture
 

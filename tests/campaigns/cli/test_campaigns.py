@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -40,6 +41,7 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSentOrUnsentCause,
 )
 from gridbridge.model.fixed_paths import FixedPaths
+from gridbridge.site.cli.status_watch import TerminalText
 from tests.builders.campaigns import NOON
 from tests.builders.command_lines import exit_status
 from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns, run_command
@@ -151,6 +153,15 @@ def test_gridstat_shows_one_campaign_or_the_campaigns_of_one_user(published: str
     assert stat(published, "-H", "2").output.split()[0] == "2"
     assert len(stat(published, "-u", "alice").output.splitlines()) == 4
     assert stat(published, "-H", "-u", "nobody").output == ""
+    assert [stat(published, "-H", "--cluster", name).output.count("\n") for name in ("beta", "delta")] == [4, 0]
+
+
+def test_gridstat_stacks_rows_on_a_narrow_terminal(published: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    with redirect_stdout(TerminalText()) as text:
+        gridstat.main(["--published", published, "-u", "bob"], standalone_mode=False)
+
+    assert text.getvalue().startswith("Campaign 2\n  Name             a name of more than\n")
 
 
 @pytest.mark.parametrize(

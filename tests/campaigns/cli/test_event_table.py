@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click import Command
+from click import Command, UsageError
 from click.testing import Result
 
 from gridbridge.campaigns.cli.gridclusters import gridclusters
@@ -280,7 +280,7 @@ def test_gridclusters_shows_more_values_on_request(published: str) -> None:
     assert run(gridclusters, published).output.splitlines() == ["1: beta", "2: gamma"]
     assert run(gridclusters, published, "-i").output.splitlines() == [
         "1: beta (gridengine, free:2/8)",
-        "2: gamma (oar, free:unknown/unknown, BLACKLISTED, closed to campaigns 12)",
+        "2: gamma (oar, free:unknown/unknown, BLACKLISTED, closed to campaigns 12): gamma gives no answer",
     ]
     usage = run(gridclusters, published, "-u").output.splitlines()
     assert usage[1:5] == [
@@ -364,9 +364,11 @@ def test_gridclusters_marks_a_drained_cluster(published: str) -> None:
     drains.make_cluster_drains_folder(published)
     drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published)
 
-    first, _ = run(gridclusters, published, "-i").output.splitlines()
+    first = run(gridclusters, published, "-i", "--cluster", "beta").output
 
-    assert first.endswith("drained)")
+    assert first.endswith("drained): drained by root: Monday\n")
+    with pytest.raises(UsageError, match="no cluster 'delta'; known: beta, gamma"):
+        gridclusters.main(["--published", published, "--cluster", "delta"], standalone_mode=False)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from gridbridge.decisions.site.site_picture_rows import (
     find_row_with_text,
     keep_last_good_picture,
     rows_of_table,
-    slot_bar,
 )
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import CampaignProgressAtCluster, PublishedClusterSlots
@@ -129,23 +128,6 @@ def test_a_search_goes_on_at_the_top() -> None:
 
     assert [find_row_with_text(rows, "FIT", start) for start in (0, 2, 3)] == [1, 2, 1]
     assert find_row_with_text(rows, "none", 0) is None
-
-
-@pytest.mark.parametrize(
-    ("slots", "used", "free", "ours", "parts"),
-    [
-        (10, 4, 6, 1, (6, 2, 12, 0)),
-        (10, 4, 2, 9, (0, 8, 4, 8)),
-        (10, 12, 3, 0, (20, 0, 0, 0)),
-        (3, 1, 2, 0, (7, 0, 13, 0)),
-        (0, 0, 0, 0, (0, 0, 0, 20)),
-        (None, None, None, 2, (0, 0, 0, 20)),
-    ],
-)
-def test_a_bar_is_always_full(
-    slots: int | None, used: int | None, free: int | None, ours: int, parts: tuple[int, ...]
-) -> None:
-    assert slot_bar(slots, used, free, ours, 20) == parts
 
 
 def test_the_last_picture_stays_when_the_published_files_are_gone() -> None:
