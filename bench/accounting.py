@@ -48,7 +48,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer import usage_rows as accounts
+from gridbridge.transfer import remote_usage_and_cursor_rows as accounts
 from gridbridge.state.state_file import StateFile
 
 folder, count, line, new, runs = sys.argv[1], int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:])

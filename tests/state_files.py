@@ -15,8 +15,8 @@ import pytest
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_messages_in_spool import StarterPhase
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
-from gridbridge.transfer.usage_rows import RemoteUsageRows
+from gridbridge.transfer.remote_usage_and_cursor_rows import RemoteUsageAndCursorRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.builders.mounts import memory_mounted
 from tests.state.postgresql import Server, serving
 from tests.states import read_states
@@ -79,8 +79,8 @@ def transfers(database: StateFile) -> TransferRows:
 
 
 @pytest.fixture
-def accounting(database: StateFile) -> RemoteUsageRows:
-    return RemoteUsageRows(database)
+def accounting(database: StateFile) -> RemoteUsageAndCursorRows:
+    return RemoteUsageAndCursorRows(database)
 
 
 @pytest.fixture

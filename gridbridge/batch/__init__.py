@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 
 
 def load_submit_adapter(cluster: AnyClusterAccessSettings) -> "JobSubmissionAndControl[AnyClusterAccessSettings]":
-    return _import_submit_module(cluster)
+    return _import_job_control_module(cluster)
 
 
 def load_campaign_array_adapter(
     cluster: AnyClusterAccessSettings,
 ) -> "CampaignArrayJobControl[AnyClusterAccessSettings]":
-    return _import_submit_module(cluster)
+    return _import_job_control_module(cluster)
 
 
 def load_home_job_control(home: HomeClusterAccessSettings) -> "StarterHomeTaskControl[HomeClusterAccessSettings]":
     """Load the module that controls a home cluster's local tasks; an OAR cluster can't be a home cluster."""
-    return _import_submit_module(home)
+    return _import_job_control_module(home)
 
 
 def load_refused_job_marker(home: HomeClusterAccessSettings) -> "RefusedJobMarker[HomeClusterAccessSettings]":
-    marker: ModuleType = _import_submit_module(home).load_refused_job_marker()
+    marker: ModuleType = _import_job_control_module(home).load_refused_job_marker()
     return marker
 
 
 def load_job_recaller(cluster: AnyClusterAccessSettings) -> "WaitingRemoteJobRecaller[AnyClusterAccessSettings] | None":
     """Load the module that recalls jobs; None if the batch system can't say whether a deleted job still waited."""
-    submit = _import_submit_module(cluster)
-    return submit if hasattr(submit, "delete_waiting_job") else None
+    control = _import_job_control_module(cluster)
+    return control if hasattr(control, "delete_waiting_job") else None
 
 
 def read_root_login(cluster: AnyClusterAccessSettings) -> None:
     """Read, as root, a login that the jobs' owner can't read; most adapters have none, as ssh uses the owner's key."""
-    submit = _import_submit_module(cluster)
-    if hasattr(submit, "read_root_login"):
-        submit.read_root_login(cluster)
+    control = _import_job_control_module(cluster)
+    if hasattr(control, "read_root_login"):
+        control.read_root_login(cluster)
 
 
-def _import_submit_module(cluster: AnyClusterAccessSettings) -> "ModuleType":
-    name = f"gridbridge.batch.{cluster.kind}.submit"
+def _import_job_control_module(cluster: AnyClusterAccessSettings) -> "ModuleType":
+    name = f"gridbridge.batch.{cluster.kind}.job_submission_and_control"
     __import__(name)
     return sys.modules[name]

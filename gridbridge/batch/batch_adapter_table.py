@@ -1,6 +1,6 @@
 """Lists the abilities of batch systems' adapters as Protocols (PEP 544), and all adapters.
 
-Each adapter has a module `submit` for programs that start with every job, and `status` for the services.
+Each adapter has a module `job_submission_and_control` for programs that start with each job, and `status` for services.
 If the access settings have a `login`, client programs run over ssh as its user, who owns the jobs.
 """
 
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
 from gridbridge.batch.embedded import embedded_program_calls as embedded_client
 from gridbridge.batch.embedded import embedded_task_guards as embedded_tasks
+from gridbridge.batch.embedded import job_submission_and_control as embedded_submit
 from gridbridge.batch.embedded import status as embedded_status
-from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
 from gridbridge.batch.gridengine import cell_object_queries, qconf_parser_and_edits, sge_command_line_builders
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
 from gridbridge.batch.gridengine import home_start_guards as gridengine_tasks
 from gridbridge.batch.gridengine import host_membership as gridengine_membership
+from gridbridge.batch.gridengine import job_submission_and_control as gridengine_submit
 from gridbridge.batch.gridengine import status as gridengine_status
-from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
+from gridbridge.batch.oar import job_submission_and_control as oar_submit
 from gridbridge.batch.oar import oar_command_line_builders, oar_demand_reader, oar_mapping_rules, oar_node_membership
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import status as oar_status
-from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_and_queue_states import JobState
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant

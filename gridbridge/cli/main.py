@@ -14,7 +14,7 @@ MODULES = {
     "config": "site.cli.config_command",
     "data": "rebalance.cli.data_command",
     "drain": "site.cli.drain_command",
-    "explain": "site.cli.explain_command",
+    "explain": "site.cli.explain_submission_command",
     "init": "site.cli.init_command",
     "install": "site.cli.install_command",
     "metrics": "site.cli.metrics_command",

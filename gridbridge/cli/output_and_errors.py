@@ -23,7 +23,7 @@ from gridbridge.errors import (
     describe_error,
 )
 from gridbridge.model.fixed_paths import ELSEWHERE
-from gridbridge.shell import log_rotation_and_quota, optional_libraries
+from gridbridge.shell import log_file_reopening_and_line_limits, optional_libraries
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
@@ -198,7 +198,9 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a command group was called without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
-        print_error(log_rotation_and_quota.prefix_lines_with_time(text, sys.stderr) if name in DATED else text)
+        print_error(
+            log_file_reopening_and_line_limits.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
+        )
     return status
 
 

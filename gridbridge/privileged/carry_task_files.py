@@ -28,8 +28,8 @@ USAGE = {
 }
 MODULES = {
     "bring-outputs": "gridbridge.campaigns.cli.task_output_carrier",
-    "carry-checkpoints": "gridbridge.campaigns.cli.task_checkpoint_carrier",
-    "drop-checkpoints": "gridbridge.campaigns.cli.task_checkpoint_carrier",
+    "carry-checkpoints": "gridbridge.campaigns.cli.checkpoint_copier_and_remover",
+    "drop-checkpoints": "gridbridge.campaigns.cli.checkpoint_copier_and_remover",
     "read-jobs": "gridbridge.campaigns.cli.task_record_reader",
     "read-records": "gridbridge.campaigns.cli.task_record_reader",
 }

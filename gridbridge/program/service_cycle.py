@@ -14,9 +14,9 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.threads_and_backoff import double_pause_after_failure, is_thread_start_failure
-from gridbridge.shell import log_rotation_and_quota, program_lock_file
+from gridbridge.shell import log_file_reopening_and_line_limits, program_lock_file
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
+from gridbridge.shell.log_file_reopening_and_line_limits import ReopeningLogHandler
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.shell.service_signals_and_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
@@ -46,7 +46,7 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
     def decide(self, situation: Seen) -> Plan:
         """Return the plan of the cycle, and change nothing."""
 
-    def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
+    def journal_entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
         """Return the journal entry of a decision; None for a decision without an action."""
 
     def apply(self, situation: Seen, plan: Plan) -> None:
@@ -99,7 +99,9 @@ def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
 
 def _exit_if_other_instance_runs(program: str, status: int, *, is_ours: bool) -> None:
     if not is_ours:
-        line = log_rotation_and_quota.prefix_lines_with_time(f"{program}: another instance runs", sys.stderr)
+        line = log_file_reopening_and_line_limits.prefix_lines_with_time(
+            f"{program}: another instance runs", sys.stderr
+        )
         print(line, file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
 
@@ -110,7 +112,7 @@ def run_cycle_once(
     """Run one cycle, and report its decision in one sentence; a dry run stores and executes nothing."""
     situation = program.gather()
     plan = program.decide(situation)
-    entry = program.entry(situation, plan)
+    entry = program.journal_entry(situation, plan)
     if entry and not is_dry:
         program.journal.store_decision(entry)
     if entry or is_dry:

@@ -136,7 +136,9 @@ def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) 
     _run_remote_shell_script(login, KEEP, (_require_valid_transfer_folder(folder),), timeout_s)
 
 
-def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
+def find_existing_staged_files(
+    login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float
+) -> dict[str, bool] | None:
     """Return each existing name, with True for a symlink; None if the folder is gone.
 
     Raises CommandFailed if the filesystem of the folder is not mounted.

@@ -14,7 +14,7 @@ from gridbridge.shell.program_startup import acting_as_account
 from gridbridge.state.cluster_query_tables import ClusterQueryLog, PastClusterQuery
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 SQLITE = "sqlite:///"
 MOST_DECISIONS = 100_000

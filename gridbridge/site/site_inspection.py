@@ -212,7 +212,7 @@ LIMIT_S = 20.0
 RSYNC = "rsync"
 
 
-def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts, ...]:
+def try_user_logins_at_clusters(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts, ...]:
     """Test each user's login to each cluster by ssh, and root's logins for users to each cluster by api.
 
     If not called by root, test only the caller's logins by ssh.

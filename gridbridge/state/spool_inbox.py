@@ -14,7 +14,7 @@ from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer_messages_in_spool import TransferMessage, shorten_reason_for_storage
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
+from gridbridge.shell.log_file_reopening_and_line_limits import LogLineQuotaByPerson
 from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolMessageReader

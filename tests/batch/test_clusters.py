@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import configured_cluster_access_and_routes, load_submit_adapter
-from gridbridge.batch.gridengine import submit as gridengine
-from gridbridge.batch.oar import submit as oar
+from gridbridge.batch.gridengine import job_submission_and_control as gridengine
+from gridbridge.batch.oar import job_submission_and_control as oar
 from gridbridge.decisions.transfer.request_mapping import MappableJobRequest, map_request_to_remote_cluster
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route

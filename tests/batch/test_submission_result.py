@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome, failed_submission_result
-from gridbridge.batch.gridengine import submit as gridengine
-from gridbridge.batch.gridengine.submit import find_duplicate_arrays, find_held_job, query_job_state, submit_held_job
-from gridbridge.batch.oar import submit as oar
+from gridbridge.batch.gridengine import job_submission_and_control as gridengine
+from gridbridge.batch.gridengine.job_submission_and_control import (
+    find_duplicate_arrays,
+    find_held_job,
+    query_job_state,
+    submit_held_job,
+)
+from gridbridge.batch.oar import job_submission_and_control as oar
 from gridbridge.errors import CommandFailed, HostNotReached, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import GridEngineCellAccessSettings

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 
 import gridbridge
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.campaigns.cli import task_checkpoint_carrier, task_output_carrier, task_record_reader
+from gridbridge.campaigns.cli import checkpoint_copier_and_remover, task_output_carrier, task_record_reader
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner import background_input_carries, background_readings, campaign_program_start
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
@@ -82,7 +82,12 @@ NIKITAS = (
     "campaigns/store/campaign_file_verification",
 )
 MOVERS = (
-    *("rebalance/mover/", "rebalance/replicas/", "rebalance/replica_act_and_move_tables", "transfer/transfer_rows"),
+    *(
+        "rebalance/mover/",
+        "rebalance/replicas/",
+        "rebalance/replica_act_and_move_tables",
+        "transfer/transfer_history_rows",
+    ),
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
@@ -96,9 +101,13 @@ ARRAYS = (
 )
 CARRIERS = (
     *("privileged/carry_task_files", "rebalance/replicas/task_input_carrier", "rebalance/replicas/carried_input_files"),
-    *("campaigns/cli/task_output", "campaigns/cli/task_record_reader", "campaigns/cli/task_checkpoint"),
+    *("campaigns/cli/task_output", "campaigns/cli/task_record_reader", "campaigns/cli/checkpoint_copier"),
 )
-OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
+OWNERS = (
+    *(f"privileged/{name}" for name in ARRAYS),
+    "campaigns/store/root_ledger",
+    "gridengine/job_submission_and_control",
+)
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"
@@ -275,7 +284,7 @@ def become_carrier(person: str, program: tuple[str, ...], words: tuple[str, ...]
     sys.argv = ["carrier", *words]
     programs = {
         carry_task_files.MODULES["bring-outputs"]: task_output_carrier.run_task_output_carrier,
-        carry_task_files.MODULES["carry-checkpoints"]: task_checkpoint_carrier.run_task_checkpoint_carrier,
+        carry_task_files.MODULES["carry-checkpoints"]: checkpoint_copier_and_remover.run_checkpoint_copier_and_remover,
         carry_task_files.MODULES["read-records"]: task_record_reader.run_task_record_reader,
     }
     status = programs.get(program[-1], run_task_input_carrier)()

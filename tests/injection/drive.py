@@ -36,7 +36,7 @@ from gridbridge.transfer.poller.poller_daemon import build_transfer_service
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.starter import control_methods, starter
 from gridbridge.transfer.starter.local_task import LocalTask
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.injection import killing, sandbox
 from tests.injection.killing import ANSWER, check
 from tests.injection.sandbox import NAME

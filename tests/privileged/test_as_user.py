@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gridbridge.batch.embedded import submit as embedded
-from gridbridge.batch.gridengine import submit as gridengine
-from gridbridge.batch.oar import submit as oar
+from gridbridge.batch.embedded import job_submission_and_control as embedded
+from gridbridge.batch.gridengine import job_submission_and_control as gridengine
+from gridbridge.batch.oar import job_submission_and_control as oar
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import as_user, as_user_refusals_and_user_switch
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope

@@ -53,7 +53,7 @@ class Balance:
     def decide(self, seen: int) -> tuple[str, ...]:
         return ("add",) * seen
 
-    def entry(self, seen: int, plan: tuple[str, ...]) -> DecisionJournalEntry | None:
+    def journal_entry(self, seen: int, plan: tuple[str, ...]) -> DecisionJournalEntry | None:
         if not plan:
             return None
         sentence = f"{seen} jobs waiting: add {len(plan)}"

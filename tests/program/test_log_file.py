@@ -14,7 +14,7 @@ from tests.builders.configurations import site_text
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
 PROGRAM = """
 import logging, sys
-from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
+from gridbridge.shell.log_file_reopening_and_line_limits import ReopeningLogHandler
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     logging.info("event=%s", line.strip())
@@ -34,7 +34,7 @@ logging.info("event=second")
 
 FILLS = """
 import logging, os, sys
-from gridbridge.shell.log_rotation_and_quota import ReopeningLogHandler
+from gridbridge.shell.log_file_reopening_and_line_limits import ReopeningLogHandler
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     if line == "after\\n":

@@ -69,17 +69,17 @@ def test_files_with_odd_names_are_found(home: Path) -> None:
     (home / PLACE / "dangling").symlink_to("/nowhere")
 
     (home / PLACE / "link").symlink_to("a b")
-    found = remote_stage_folder.find_remote_files(LOGIN, PLACE, ("none", *names, "link"), LIMIT_S)
+    found = remote_stage_folder.find_existing_staged_files(LOGIN, PLACE, ("none", *names, "link"), LIMIT_S)
 
     assert found == {**dict.fromkeys(names, False), "link": True}
 
 
 def test_a_missing_stage_folder_differs_from_an_empty_folder(home: Path) -> None:
     (home / PLACE).parent.mkdir(parents=True)
-    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("a",), LIMIT_S) is None
+    assert remote_stage_folder.find_existing_staged_files(LOGIN, PLACE, ("a",), LIMIT_S) is None
     remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
 
-    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("a",), LIMIT_S) == {}
+    assert remote_stage_folder.find_existing_staged_files(LOGIN, PLACE, ("a",), LIMIT_S) == {}
     assert (home / PLACE).is_dir()
 
 
@@ -87,7 +87,7 @@ def test_a_missing_stage_folder_differs_from_an_empty_folder(home: Path) -> None
 def test_a_folder_on_a_missing_filesystem_is_an_error(home: Path, place: str) -> None:
     """The job's outputs are on that filesystem; only its mount is missing."""
     with pytest.raises(CommandFailed):
-        remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
+        remote_stage_folder.find_existing_staged_files(LOGIN, place, ("a",), LIMIT_S)
 
 
 def test_removal_on_a_missing_filesystem_is_an_error(home: Path) -> None:
@@ -102,7 +102,7 @@ def test_outputs_in_a_folder_without_permissions_are_found(home: Path) -> None:
     (home / PLACE / "work/out").touch()
     (home / PLACE / "work").chmod(0)
 
-    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("work/out",), LIMIT_S) == {"work/out": False}
+    assert remote_stage_folder.find_existing_staged_files(LOGIN, PLACE, ("work/out",), LIMIT_S) == {"work/out": False}
 
 
 def test_a_stage_folder_is_removed_with_its_content(home: Path) -> None:
@@ -234,13 +234,13 @@ def test_an_unmounted_filesystem_is_not_an_empty_stage_folder(home: Path) -> Non
     (home / "scratch").mkdir()
 
     with pytest.raises(CommandFailed, match="is the filesystem mounted"):
-        remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
+        remote_stage_folder.find_existing_staged_files(LOGIN, place, ("a",), LIMIT_S)
     with pytest.raises(CommandFailed, match="is the filesystem mounted"):
         remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
     (home / "scratch").rmdir()
     (home / "unmounted").rename(home / "scratch")
     remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
-    assert remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S) is None
+    assert remote_stage_folder.find_existing_staged_files(LOGIN, place, ("a",), LIMIT_S) is None
 
 
 def test_a_symlink_in_place_of_the_stage_folder_is_not_followed(home: Path) -> None:

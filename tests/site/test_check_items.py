@@ -25,7 +25,7 @@ from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
-from gridbridge.site import admission_rule_check, site_inspection, storage_provider_and_runner_checks
+from gridbridge.site import admission_rule_load_check, site_inspection, storage_provider_and_runner_checks
 from gridbridge.site.storage_provider_and_runner_checks import (
     check_master_records,
     check_programs_of_campaigns,
@@ -39,7 +39,7 @@ RULE = "def every_campaign(candidate):\n    return None\n"
 
 
 def judged(folder: Path) -> list[tuple[FindingSeverity, str]]:
-    found = admission_rule_check.check_admission_rules_load("", str(folder), os.getuid())
+    found = admission_rule_load_check.check_admission_rules_load("", str(folder), os.getuid())
     return [(each.state, each.found) for each in found]
 
 
@@ -76,7 +76,9 @@ def test_a_site_without_admission_rules_gets_no_finding(tmp_path: Path) -> None:
 def test_an_admission_rule_that_fails_to_load_is_broken(
     folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
 ) -> None:
-    monkeypatch.setattr(admission_rule_check, "LOAD_S", 1.0 if "sleep" in text else admission_rule_check.LOAD_S)
+    monkeypatch.setattr(
+        admission_rule_load_check, "LOAD_S", 1.0 if "sleep" in text else admission_rule_load_check.LOAD_S
+    )
     put(folder, text)
 
     ((state, found),) = judged(folder)
@@ -116,7 +118,7 @@ def test_the_users_own_key_is_tried_only_where_an_account_is_possible(
     clusters = {"alpha": ClusterSection(), "delta": ClusterSection(ssh="delta-master", users=users)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
-    assert [each.person for each in site_inspection.inspect_ssh_keys(policy)] == tried
+    assert [each.person for each in site_inspection.try_user_logins_at_clusters(policy)] == tried
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from gridbridge.errors import StateError
 from gridbridge.site.site_backup import LEDGER, SPOOL, STATE, OpenBackup, SavedPlaces, SavedStateFile, pack_backup
 from gridbridge.state.sqlite_copies import FORMER, REPLACING
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.state_files import made_transfer
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from gridbridge.site.site_history import counts_over_time, read_node_history, re
 from gridbridge.state.cluster_query_tables import ClusterQueryLog
 from gridbridge.state.decision_journal import DecisionJournal, make_journal_entry
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.builders.campaigns import made_policy
 from tests.state_files import NOON, made_transfer
 

@@ -13,7 +13,7 @@ from gridbridge.model.published_status_and_reports import PublishedClusterDrain
 from gridbridge.site.support_report import LOG_BYTES, ReportedPlaces, pack_support_report, support_report_files
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.campaigns.cli.published_builder import make_shown_campaign, publish_campaigns
 from tests.shown import NOW, publish, shown, transfer
 from tests.state_files import made_transfer

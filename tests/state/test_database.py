@@ -23,8 +23,8 @@ from gridbridge.state import decision_journal
 from gridbridge.state.cluster_query_tables import ClusterQueryLog
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
-from gridbridge.transfer.usage_rows import RemoteUsageRows
+from gridbridge.transfer.remote_usage_and_cursor_rows import RemoteUsageAndCursorRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.state.postgresql import Server
 
 Build = Callable[..., Transfer]
@@ -314,7 +314,7 @@ def a_record(**values: object) -> jobs_and_accounting.RemoteJobRunAccounting:
     return replace(known, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def test_a_usage_record_that_arrives_twice_is_stored_once(accounting: RemoteUsageRows) -> None:
+def test_a_usage_record_that_arrives_twice_is_stored_once(accounting: RemoteUsageAndCursorRows) -> None:
     for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
         accounting.store_usage_record(record, NOON)
 
@@ -323,7 +323,7 @@ def test_a_usage_record_that_arrives_twice_is_stored_once(accounting: RemoteUsag
 
 
 def test_records_of_many_jobs_under_one_account_are_limited_and_hide_no_record_of_the_owner(
-    accounting: RemoteUsageRows,
+    accounting: RemoteUsageAndCursorRows,
 ) -> None:
     """Anybody may submit jobs to the remote cluster under any account."""
     for mark in range(jobs_and_accounting.PER_TRANSFER + 5):
@@ -335,7 +335,7 @@ def test_records_of_many_jobs_under_one_account_are_limited_and_hide_no_record_o
     assert "own" in [record.mark for record in accounting.usage_records_of_task("alpha", 7, 0)]
 
 
-def test_old_usage_records_are_deleted(accounting: RemoteUsageRows) -> None:
+def test_old_usage_records_are_deleted(accounting: RemoteUsageAndCursorRows) -> None:
     accounting.store_usage_record(a_record(), NOON)
     accounting.store_usage_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
 
@@ -345,7 +345,9 @@ def test_old_usage_records_are_deleted(accounting: RemoteUsageRows) -> None:
     assert len(accounting.usage_records_of_task("alpha", 8, 0)) == 1
 
 
-def test_storing_an_accounting_position_replaces_the_clusters_last_position(accounting: RemoteUsageRows) -> None:
+def test_storing_an_accounting_position_replaces_the_clusters_last_position(
+    accounting: RemoteUsageAndCursorRows,
+) -> None:
     for offset in (10, 20):
         cursor = jobs_and_accounting.ClusterAccountingProgress(
             cluster="beta", path="/a", place=jobs_and_accounting.AccountingFilePosition(offset=offset, inode=2**64 - 1)

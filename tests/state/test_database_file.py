@@ -22,7 +22,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import column_types, state_file
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 Build = Callable[..., Transfer]
 
@@ -55,7 +55,7 @@ from datetime import UTC, datetime
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state.state_file import StateFile
 from gridbridge.state import state_file as file
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
                record="", wake="", rerun="", created_at=noon, updated_at=noon)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import query_job_accounts
+from gridbridge.batch.gridengine.job_submission_and_control import query_job_accounts
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.embedded import submit
+from gridbridge.batch.embedded import job_submission_and_control
 from gridbridge.batch.embedded.embedded_program_calls import run_embedded_program
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
@@ -13,7 +13,7 @@ from gridbridge.model.transfer_route import EmbeddedClusterAccessSettings
 
 def remove_home_start_guard(folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, guard: str) -> None:
     """Release a task from the hold that guards it."""
-    submit.release_job(folder, local.local_job_or_task_id)
+    job_submission_and_control.release_job(folder, local.local_job_or_task_id)
 
 
 def pin_and_release_task(
@@ -25,7 +25,7 @@ def pin_and_release_task(
 
 def set_home_start_guard(folder: EmbeddedClusterAccessSettings, local: TransferAttemptId, guard: str) -> None:
     """Hold a task, so that it does not start again."""
-    submit.hold_job(folder, local.local_job_or_task_id)
+    job_submission_and_control.hold_job(folder, local.local_job_or_task_id)
 
 
 def query_job_requests(folder: EmbeddedClusterAccessSettings, jobs: tuple[int, ...]) -> dict[int, JobRequest]:

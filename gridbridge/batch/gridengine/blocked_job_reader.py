@@ -10,11 +10,16 @@ from dataclasses import replace
 from datetime import UTC
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import qconf_parser_and_edits, qstat_xml_parser, sge_command_line_builders, submit
+from gridbridge.batch.gridengine import (
+    job_submission_and_control,
+    qconf_parser_and_edits,
+    qstat_xml_parser,
+    sge_command_line_builders,
+)
 from gridbridge.batch.gridengine.cell_object_queries import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
 from gridbridge.batch.gridengine.job_request_parser import parse_job_request
+from gridbridge.batch.gridengine.job_submission_and_control import run_client
 from gridbridge.batch.gridengine.status import query_qconf_names, query_qconf_object, run_client_in_utc
-from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
@@ -51,9 +56,9 @@ def query_instances_able_to_run_job(
 
     Returns none if the job's start time is in the future, or if its array runs its maximal number of tasks.
     """
-    if shortage.job in submit.query_deferred_jobs(cell):
+    if shortage.job in job_submission_and_control.query_deferred_jobs(cell):
         return frozenset()
-    xml = submit.query_job_xml(cell, str(shortage.job))
+    xml = job_submission_and_control.query_job_xml(cell, str(shortage.job))
     most = qstat_xml_parser.parse_array_concurrency_limits(xml).get(shortage.job, 0)
     if most and len(qstat_xml_parser.parse_begun_tasks(xml)) >= most:
         return frozenset()

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits, qstat_xml_parser
+from gridbridge.batch.gridengine.job_submission_and_control import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_qconf_names,
     query_qconf_object,
     query_qconf_object_settings,
 )
-from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.elastic.grid_engine_cell import (
     ACCESS,

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits
+from gridbridge.batch.gridengine.job_submission_and_control import run_client
 from gridbridge.batch.gridengine.qstat_xml_parser import QUEUE, iterate_job_list, with_qstat_xml_repair
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
@@ -16,7 +17,6 @@ from gridbridge.batch.gridengine.status import (
     query_qconf_object,
     query_qconf_object_settings,
 )
-from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.elastic.elastic_nodes import is_same_host

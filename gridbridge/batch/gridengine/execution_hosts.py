@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gridbridge.batch.gridengine import qconf_parser_and_edits
 from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
+from gridbridge.batch.gridengine.job_submission_and_control import run_client
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.sge_command_line_builders import host_queue_instances_argv
 from gridbridge.batch.gridengine.status import (
@@ -17,7 +18,6 @@ from gridbridge.batch.gridengine.status import (
     query_qconf_object,
     query_qconf_object_settings,
 )
-from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.qconf_attribute_parser import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words

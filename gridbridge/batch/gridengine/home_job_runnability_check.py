@@ -6,8 +6,8 @@ The check assumes an empty cell. `qalter -w v` skips running jobs and changes a 
 from collections.abc import Iterable
 
 from gridbridge.batch.gridengine import sge_command_line_builders
+from gridbridge.batch.gridengine.job_submission_and_control import NOT_REACHED, TRY_LATER, run_client
 from gridbridge.batch.gridengine.sge_command_line_builders import Argv
-from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_client
 from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
 from gridbridge.model.transfer_route import GridEngineCellAccessSettings
 

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.gridengine import cell_object_queries, home_job_runnability_check, submit
+from gridbridge.batch.gridengine import cell_object_queries, home_job_runnability_check, job_submission_and_control
+from gridbridge.batch.gridengine.job_submission_and_control import ANY_QUEUE
+from gridbridge.batch.gridengine.job_submission_and_control import query_deferred_jobs as query_deferred_jobs
+from gridbridge.batch.gridengine.job_submission_and_control import query_job_requests as query_job_requests
 from gridbridge.batch.gridengine.sge_command_line_builders import STAYS
-from gridbridge.batch.gridengine.submit import ANY_QUEUE
-from gridbridge.batch.gridengine.submit import query_deferred_jobs as query_deferred_jobs
-from gridbridge.batch.gridengine.submit import query_job_requests as query_job_requests
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.transfer import claim_and_guard
@@ -21,23 +21,23 @@ _log = logging.getLogger(__name__)
 
 def remove_home_start_guard(cell: GridEngineCellAccessSettings, local: TransferAttemptId, guard: str) -> None:
     if guard == HomeStartGuard.START:
-        odd = submit.restore_start_time(cell, str(local.job))
+        odd = job_submission_and_control.restore_start_time(cell, str(local.job))
         _log_overwritten_context(local, OWN_START, odd, "the stored value is no start time: the job may start at once")
     elif guard == HomeStartGuard.HOLD:
-        submit.release_job(cell, local.local_job_or_task_id)
+        job_submission_and_control.release_job(cell, local.local_job_or_task_id)
 
 
 def pin_and_release_task(cell: GridEngineCellAccessSettings, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to a transfer queue, save its queue list in its context, and release the task."""
     job = str(local.job)
-    request = submit.query_job_request(cell, job)
+    request = job_submission_and_control.query_job_request(cell, job)
     own = request.owner_requested_queues or ANY_QUEUE
     hard = (
         claim_and_guard.drop_remote_request(request.hard)
         if claim_and_guard.does_job_request_home(request.hard)
         else None
     )
-    submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
+    job_submission_and_control.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
     remove_home_start_guard(cell, local, guard)
 
 
@@ -45,39 +45,39 @@ def set_home_start_guard(cell: GridEngineCellAccessSettings, local: TransferAtte
     """Guard a task by a far start time, or by a hold that the job's context notes for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
-        submit.defer_job_restart(cell, job, submit.query_job_request(cell, job))
+        job_submission_and_control.defer_job_restart(cell, job, job_submission_and_control.query_job_request(cell, job))
     elif guard == HomeStartGuard.HOLD:
-        submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
-        submit.hold_job(cell, local.local_job_or_task_id)
+        job_submission_and_control.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
+        job_submission_and_control.hold_job(cell, local.local_job_or_task_id)
 
 
 def keep_job_off_queues(
     cell: GridEngineCellAccessSettings, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
     job = str(local.job)
-    own = submit.query_job_request(cell, job)
+    own = job_submission_and_control.query_job_request(cell, job)
     queues = other_queues(own.owner_requested_queues)
     if not queues or not home_job_runnability_check.could_run_at_home(
         cell, home_job_runnability_check.replace_resources_and_queues(own, None, queues)
     ):
         raise GridbridgeError("no other queue could run the job")
-    submit.pin_job_to_queue(cell, job, queues, remember=own.owner_requested_queues or ANY_QUEUE)
+    job_submission_and_control.pin_job_to_queue(cell, job, queues, remember=own.owner_requested_queues or ANY_QUEUE)
 
 
 def restore_queue_list(cell: GridEngineCellAccessSettings, local: TransferAttemptId) -> None:
     job = str(local.job)
-    request = submit.query_job_request(cell, job)
+    request = job_submission_and_control.query_job_request(cell, job)
     context = dict(request.context)
     hard = claim_and_guard.restrict_request_to_home(request.hard) if STAYS in context else None
     if own := context.get(OWN_QUEUES, ""):
-        odd = submit.restore_queue_list(cell, job, own, hard)
+        odd = job_submission_and_control.restore_queue_list(cell, job, own, hard)
         _log_overwritten_context(local, OWN_QUEUES, odd, "the queues do not exist: the job may start in any queue")
 
 
 def require_runnable_at_home(
     cell: GridEngineCellAccessSettings, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    own = submit.query_job_request(cell, str(local.job))
+    own = job_submission_and_control.query_job_request(cell, str(local.job))
     requests = (
         home_job_runnability_check.replace_resources_and_queues(own, hard, queues) for hard, queues in variants(own)
     )
@@ -92,7 +92,7 @@ def query_rerun_setting(
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
     """Return a job's option `-r`; if the job has none, decide by the setting `rerun` of the local queues."""
-    request = submit.query_job_request(cell, str(local.job))
+    request = job_submission_and_control.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 
 

@@ -18,8 +18,8 @@ from gridbridge.batch.gridengine.accounting_record_parser import (
 from gridbridge.batch.gridengine.accounting_record_parser import (
     parse_records_by_account_prefix as parse_records_by_account_prefix,
 )
+from gridbridge.batch.gridengine.job_submission_and_control import run_client
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_accounts_and_errors
-from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, ConflictingRemoteJobEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.jobs_and_accounting import (

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.gridengine.job_request_parser import INTERACTIVE
+from gridbridge.batch.gridengine.job_submission_and_control import run_client
 from gridbridge.batch.gridengine.qstat_xml_parser import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.sge_command_line_builders import host_queue_instances_argv
-from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccessSettings

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from html import escape
 
 from gridbridge.batch.gridengine import job_request_parser, sge_command_line_builders
+from gridbridge.batch.gridengine.job_submission_and_control import UNKNOWN_JOB, query_job_xml, run_client
+from gridbridge.batch.gridengine.job_submission_and_control import alter_job as alter_job
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_job_accounts_and_errors
 from gridbridge.batch.gridengine.sge_command_line_builders import Argv
 from gridbridge.batch.gridengine.status import query_qconf_object_settings
-from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
-from gridbridge.batch.gridengine.submit import alter_job as alter_job
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions

@@ -47,19 +47,19 @@ if TYPE_CHECKING:
         def list_resources(self) -> "list[OarResource]":
             """Return all resources with their properties."""
 
-        def hold(self, job: str) -> CompletedProgram:
+        def hold_job(self, job: str) -> CompletedProgram:
             """Hold a waiting job; return how oarhold ended."""
 
-        def resume(self, job: str) -> CompletedProgram:
+        def resume_job(self, job: str) -> CompletedProgram:
             """Release a job; return how oarresume ended."""
 
         def resume_arrays(self, arrays: Iterable[str]) -> CompletedProgram:
             """Release all tasks of arrays; return the first oarresume that failed, or the last one if none failed."""
 
-        def signal(self, job: str, name: str) -> CompletedProgram:
+        def signal_job(self, job: str, name: str) -> CompletedProgram:
             """Send a signal to a running job's first process; return how oardel ended."""
 
-        def delete(self, job: str) -> CompletedProgram:
+        def delete_job(self, job: str) -> CompletedProgram:
             """Delete a job and its stored file; return how oardel ended."""
 
         def delete_array(self, array: str) -> CompletedProgram:
@@ -136,19 +136,19 @@ class OarPrograms:
 
         return parse_oar_resources(self._query(oar_command_line_builders.show_nodes_argv(self._server)))
 
-    def hold(self, job: str) -> CompletedProgram:
+    def hold_job(self, job: str) -> CompletedProgram:
         return self._run("oarhold", job)
 
-    def resume(self, job: str) -> CompletedProgram:
+    def resume_job(self, job: str) -> CompletedProgram:
         return self._run("oarresume", job)
 
     def resume_arrays(self, arrays: "Iterable[str]") -> CompletedProgram:
         return self._run("oarresume", "--array", *arrays)
 
-    def signal(self, job: str, name: str) -> CompletedProgram:
+    def signal_job(self, job: str, name: str) -> CompletedProgram:
         return self._run("oardel", "-s", name, job)
 
-    def delete(self, job: str) -> CompletedProgram:
+    def delete_job(self, job: str) -> CompletedProgram:
         return self._delete("delete", job, job)
 
     def delete_array(self, array: str) -> CompletedProgram:

@@ -85,20 +85,20 @@ class OarRestFrontend(OarRestDatabase):
         size, _, content = answer.require_success().content.partition(b"\n")
         return size == b"#%d" % len(content)
 
-    def hold(self, job: str) -> CompletedProgram:
+    def hold_job(self, job: str) -> CompletedProgram:
         return self._act("oarhold", f"/jobs/{int(job)}/holds/new")
 
-    def resume(self, job: str) -> CompletedProgram:
+    def resume_job(self, job: str) -> CompletedProgram:
         return self._act("oarresume", f"/jobs/{int(job)}/resumptions/new")
 
     def resume_arrays(self, arrays: Iterable[str]) -> CompletedProgram:
         ends = [self._act("oarresume", f"/jobs/array/{int(array)}/resumptions/new") for array in arrays]
         return _worst_end(ends)
 
-    def signal(self, job: str, name: str) -> CompletedProgram:
+    def signal_job(self, job: str, name: str) -> CompletedProgram:
         return self._act("oardel", f"/jobs/{int(job)}/signals/{oar_command_line_builders.SIGNAL_NUMBERS[name]}")
 
-    def delete(self, job: str) -> CompletedProgram:
+    def delete_job(self, job: str) -> CompletedProgram:
         return self._delete_with_files(f"/jobs/{int(job)}/deletions/new", f"job.{job}")
 
     def delete_array(self, array: str) -> CompletedProgram:

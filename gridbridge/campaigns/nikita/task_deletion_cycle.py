@@ -160,7 +160,7 @@ class NikitaDeletionCycle:
     def decide(self, situation: NikitaSituation) -> NikitaDeletionPlan:
         return nikita_deletion_planning.plan_nikita_deletions(situation)
 
-    def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
+    def journal_entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:

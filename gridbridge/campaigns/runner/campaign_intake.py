@@ -42,7 +42,7 @@ from gridbridge.model.transfer_messages_in_spool import shorten_reason_for_stora
 from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
+from gridbridge.shell.log_file_reopening_and_line_limits import LogLineQuotaByPerson
 from gridbridge.state import published_files
 from gridbridge.state.state_file import StateFile
 

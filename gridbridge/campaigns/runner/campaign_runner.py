@@ -159,7 +159,7 @@ class CampaignRunnerCycle:
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
         return campaign_cycle_planning.plan_campaign_cycle(situation)
 
-    def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
+    def journal_entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
         return campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:

@@ -19,9 +19,9 @@ from gridbridge.model.campaigns.checkpoint_statistics import (
     CampaignCheckpointTimes,
     CheckpointCarry,
     CheckpointCarryState,
+    CheckpointOfWaitingTask,
     CheckpointTimes,
     TaskLossRate,
-    WaitingCheckpoint,
 )
 from gridbridge.state import column_types
 from gridbridge.state.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
@@ -151,7 +151,7 @@ class CheckpointCarryRows:
         rows = [{"of_campaign": campaign, "of_source": source, "of_task": t, "of_attempt": k} for t, k in attempts]
         self._database.execute_for_each_row(change, rows)
 
-    def waiting_checkpoints(self, now: datetime) -> tuple[WaitingCheckpoint, ...]:
+    def waiting_checkpoints(self, now: datetime) -> tuple[CheckpointOfWaitingTask, ...]:
         """Return the checkpoints of tasks that wait for a cluster with their checkpoint."""
         waiting = {(row["campaign"], row["first"]): dict(row) for row in self._database.rows(_HELD)}
         carries = self.carries_of_tasks(waiting)
@@ -174,7 +174,7 @@ def add_carries_to_outcome(outcome: AttemptOutcomeAtCluster, carries: Carries) -
 
 def _checkpoint_of_waiting_task(
     waiting: dict[str, Any], attempts: list[dict[str, Any]], carries: Carries, now: datetime
-) -> WaitingCheckpoint | None:
+) -> CheckpointOfWaitingTask | None:
     """Return the checkpoint of a waiting task; None if the task has no checkpoint with which it could continue."""
     names = ("campaign", "task", "attempt", "cluster", "outcome", "has_progressed", "wallclock_s")
     outcomes = [
@@ -188,7 +188,7 @@ def _checkpoint_of_waiting_task(
     left_s = (waiting["holds_until"] - now).total_seconds()
     of_checkpoint = carries.get((saved["campaign"], saved["task"], saved["attempt"]), ())
     failed = (carry.cluster for carry in of_checkpoint if carry.state is CheckpointCarryState.FAILED)
-    return WaitingCheckpoint(
+    return CheckpointOfWaitingTask(
         campaign=saved["campaign"],
         task=saved["task"],
         attempt=saved["attempt"],

@@ -38,7 +38,7 @@ class CampaignScheduler(Protocol):
         """Return how many additional tasks to send to wait at the cluster."""
 
 
-class TaskPerClusterScheduler:
+class OneTaskPerClusterScheduler:
     """The scheduler of test campaigns, which send only one task to each cluster (CiGri's specification)."""
 
     def count_tasks_to_start(self, offer: ClusterOfferToScheduler, /) -> int:
@@ -67,6 +67,6 @@ class WorkqueueScheduler:
 
 
 SCHEDULERS: Mapping[CampaignType, CampaignScheduler] = {
-    CampaignType.TEST: TaskPerClusterScheduler(),
+    CampaignType.TEST: OneTaskPerClusterScheduler(),
     CampaignType.DEFAULT: WorkqueueScheduler(),
 }

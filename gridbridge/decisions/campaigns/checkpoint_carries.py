@@ -13,7 +13,7 @@ from gridbridge.decisions.campaigns.input_carry_limits import InputCarryLimits
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.campaign_cycle_plan import NO_TASKS, CampaignCycleSituation, TaskCountByExclusions
-from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarry, WaitingCheckpoint
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointCarry, CheckpointOfWaitingTask
 
 CARRY_CALLS_S = 5.0  # of the programs that carry
 LEAST_UNKNOWN_WAIT_S = 600.0
@@ -51,7 +51,10 @@ def plan_checkpoint_carries(
 
 
 def _carries_worth_their_time(
-    situation: CampaignCycleSituation, starts: "_ExpectedStarts", campaign: Campaign, checkpoint: WaitingCheckpoint
+    situation: CampaignCycleSituation,
+    starts: "_ExpectedStarts",
+    campaign: Campaign,
+    checkpoint: CheckpointOfWaitingTask,
 ) -> Iterator[CheckpointCarry]:
     home = (starts.start_s(campaign, name) for name in campaign.jdl.clusters if name not in checkpoint.never)
     home_start_s = min((start_s for start_s in home if start_s is not None), default=None)

@@ -264,9 +264,9 @@ class PublishedBalancerRoundRunner(BalancerRoundRunner):
             raise ConfigError((f"{tag}: --kill-master needs exactly one machine with this tag",))
         return view
 
-    def entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
+    def journal_entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a dry run."""
-        return super().entry(view, plan) if self._wanted.is_acting else None
+        return super().journal_entry(view, plan) if self._wanted.is_acting else None
 
     def apply(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> None:
         """Carry out the plan, unless this is a dry run."""

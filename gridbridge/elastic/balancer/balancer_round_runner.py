@@ -213,7 +213,7 @@ class BalancerRoundRunner:
         """Return the hosts with power control that may be switched off or on now."""
         return self._names_of_own_hosts(world) - hosts_in_unclear_power_state(world)
 
-    def entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
+    def journal_entry(self, view: BalancerRoundSituation, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
         return balance_journal.balancer_round_journal_entry(
             view.world, plan, self._site.rules, self.node_lifecycle_timeouts, view.asked
         )

@@ -20,13 +20,13 @@ from gridbridge.elastic.cli.balance_plan_and_plot import (
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
-from gridbridge.shell.log_rotation_and_quota import prefix_lines_with_time
+from gridbridge.shell.log_file_reopening_and_line_limits import prefix_lines_with_time
 
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balancer_daemon import BalancerRunOptions
     from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
     from gridbridge.model.site_configuration import Policy
-    from gridbridge.shell.log_rotation_and_quota import StreamLogFile
+    from gridbridge.shell.log_file_reopening_and_line_limits import StreamLogFile
 
 
 def _absolute_option_path(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -97,7 +97,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
         balancer_daemon,
     )  # loading takes half a second
     from gridbridge.program.configuration_in_force import load_config_with_home_cluster
-    from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
+    from gridbridge.shell.log_file_reopening_and_line_limits import STREAMS, StreamLogFile
 
     path = os.path.abspath(path)  # rounds read the file again, in working directory /
     own = BalanceProgramOptions(

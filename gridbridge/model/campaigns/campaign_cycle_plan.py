@@ -31,8 +31,8 @@ from gridbridge.model.campaigns.campaign_predecessors import PredecessorProgress
 from gridbridge.model.campaigns.checkpoint_statistics import (
     CampaignCheckpointTimes,
     CheckpointCarry,
+    CheckpointOfWaitingTask,
     TaskLossRate,
-    WaitingCheckpoint,
 )
 from gridbridge.model.campaigns.file_server_load import FileServerLimit, FileServerSituation
 from gridbridge.model.campaigns.grouped_tasks import PullingJob, TasksForRunningJob
@@ -289,7 +289,7 @@ class CampaignCycleSituation:
     awaiting: Mapping[int, int] = field(default_factory=dict)
     loss_rates: tuple[TaskLossRate, ...] = ()
     checkpoint_times: tuple[CampaignCheckpointTimes, ...] = ()
-    waiting_checkpoints: tuple[WaitingCheckpoint, ...] = ()
+    waiting_checkpoints: tuple[CheckpointOfWaitingTask, ...] = ()
     # bytes per second of carries to clusters that don't see the files of this host, by cluster and owner
     carry_rates: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     # the present night and the next nights, by cluster with nightly tasks

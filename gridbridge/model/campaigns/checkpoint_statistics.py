@@ -52,7 +52,7 @@ class TaskLossRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingCheckpoint:
+class CheckpointOfWaitingTask:
     """The checkpoint of a task that waits for a cluster with this checkpoint."""
 
     campaign: int

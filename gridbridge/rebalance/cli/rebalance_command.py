@@ -14,7 +14,7 @@ from gridbridge.rebalance.mover.rebalance_plan_by_target import (
     RebalanceTargetKind,
     describe_move,
 )
-from gridbridge.shell import log_rotation_and_quota
+from gridbridge.shell import log_file_reopening_and_line_limits
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
@@ -229,7 +229,7 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
 
 def _print_line_with_time(text: str) -> None:
     """Print a line, which begins with the time if standard output is a log file."""
-    output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
+    output_and_errors.print_line(log_file_reopening_and_line_limits.prefix_lines_with_time(text, sys.stdout))
 
 
 def _rejected_move_json(rejected: RejectedMove) -> dict[str, object]:

@@ -42,7 +42,7 @@ from gridbridge.state import drains
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
-from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
+from gridbridge.transfer.transfer_history_rows import TaskMoveRows, TransferRows
 
 SILENT_S = 300.0  # silence after which a cluster without a transfer queue counts as lost
 

@@ -30,7 +30,7 @@ from gridbridge.rebalance.replica_act_and_move_tables import HOST, JOB, MoveAndV
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.transfer_rows import TaskMoveRows
+from gridbridge.transfer.transfer_history_rows import TaskMoveRows
 
 KEPT = timedelta(days=7)  # records of moves are kept this long, or as long as a longer configured pause
 WHERE = "tasks at clusters"
@@ -64,7 +64,9 @@ class WaitingTaskRebalancer:
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
+    def journal_entry(
+        self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs
+    ) -> DecisionJournalEntry | None:
         del situation
         return rebalance_decision_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 

@@ -110,7 +110,9 @@ class ReplicaReconciler:
         why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
+    def journal_entry(
+        self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs
+    ) -> DecisionJournalEntry | None:
         del situation
         return rebalance_decision_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 

@@ -36,7 +36,7 @@ from gridbridge.program.service_disk_space import free_space_of_starter_tmpdirs
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import (
-    admission_rule_check,
+    admission_rule_load_check,
     balancer_setup,
     besteffort_setup,
     setup_edits,
@@ -50,11 +50,11 @@ from gridbridge.site.site_inspection import (
     free_space_of_state_folders,
     inspect_local_host,
     inspect_poller,
-    inspect_ssh_keys,
     inspect_ssh_stage_dirs,
     is_writable_by_others,
     query_cell_version_and_clock,
     transfer_queue_states,
+    try_user_logins_at_clusters,
 )
 from gridbridge.site.transfer_queue_request import TransferQueueOptions, complete_queue_request
 from gridbridge.site.transfer_queue_setup import (
@@ -126,7 +126,7 @@ def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -
         cell_futures = {
             name: threads.submit(query_cell_version_and_clock, name, policy, clock) for name in policy.clusters
         }
-        keys = threads.submit(inspect_ssh_keys, policy)
+        keys = threads.submit(try_user_logins_at_clusters, policy)
         situations = {
             queue: threads.submit(_read_transfer_queue_setup_situation, policy, queue, home) for queue in policy.queues
         }
@@ -135,7 +135,7 @@ def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -
         states = threads.submit(_transfer_queue_states, policy, cell_futures)
         files = threads.submit(_check_rsync_and_folders_at_clusters, policy)
         own = threads.submit(_collect_findings, balancer_setup.check_balancer, policy, clock)
-        rules = admission_rule_check.check_admission_rules_load
+        rules = admission_rule_load_check.check_admission_rules_load
         admitting = threads.submit(_collect_findings, rules, policy.site.service_account)
         facts = inspect_local_host(policy)
     cells = {name: cell.result() for name, cell in cell_futures.items()}
@@ -229,7 +229,7 @@ def _check_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> It
     yield from running_site_findings.no_transfer_queue_findings(policy)
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
     yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
-    yield from admission_rule_check.check_admission_rules_load("")
+    yield from admission_rule_load_check.check_admission_rules_load("")
     yield from storage_provider_and_runner_checks.check_storage_area_owners(policy)
     yield from _check_campaign_service(policy, clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())

@@ -17,7 +17,7 @@ from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_loca
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import appended_file_lines, safe_files
 from gridbridge.state import published_json
-from gridbridge.transfer import usage_rows
+from gridbridge.transfer import remote_usage_and_cursor_rows
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
 
 ANYBODY = "*"
@@ -60,7 +60,9 @@ def read_home_remote_accounting(
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     records = status_and_why_reports.home_accounting_records(policy, number)
-    kept_records = {usage.job: usage.records for usage in usage_rows.read_published_job_usage(folder, number)}
+    kept_records = {
+        usage.job: usage.records for usage in remote_usage_and_cursor_rows.read_published_job_usage(folder, number)
+    }
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
@@ -104,7 +106,7 @@ def sum_remote_usage(
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}
-    for usage in usage_rows.read_usage_published_since(folder, since):
+    for usage in remote_usage_and_cursor_rows.read_usage_published_since(folder, since):
         for record in prefer_accounted_usage(usage.records):
             is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
             if owner in (record.owner, ANYBODY) and is_recent:
@@ -191,7 +193,9 @@ def _silent_poller_alarm(published_files: PublishedFilesSnapshot, now: datetime)
 
 
 def _describe_accounting_gaps(clusters: Iterable[str], folder: str, now: datetime) -> Iterator[str]:
-    readings = {reading.cluster: reading for reading in usage_rows.read_accounting_file_states(folder)}
+    readings = {
+        reading.cluster: reading for reading in remote_usage_and_cursor_rows.read_accounting_file_states(folder)
+    }
     for cluster in sorted(clusters):
         reading = readings.get(cluster)
         if reading is None:

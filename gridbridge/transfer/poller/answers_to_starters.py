@@ -44,7 +44,7 @@ from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 
 class VerdictFilesAndStarterFifos(ReloadablePollerComponent):

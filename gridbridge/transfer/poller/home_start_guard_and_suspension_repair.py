@@ -34,7 +34,7 @@ from gridbridge.transfer.local_task_acts import LocalTaskActs, ReloadablePollerC
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 RESTORE_AFTER_S = 60.0
 RESTORE_REASON = "the guard was removed by hand"

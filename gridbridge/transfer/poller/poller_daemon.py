@@ -28,7 +28,7 @@ from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_ledger import config_sections_of_transfer
 from gridbridge.transfer.poller.transfer_round import PollerRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 ANOTHER_RUNS = 1
 

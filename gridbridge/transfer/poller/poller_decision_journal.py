@@ -15,7 +15,7 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAc
 from gridbridge.model.transfer_messages_in_spool import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
+from gridbridge.shell.log_file_reopening_and_line_limits import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 
 PLAN_PROGRAM = "poller"

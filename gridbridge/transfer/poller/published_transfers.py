@@ -27,7 +27,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.published_files import publish_file
-from gridbridge.transfer import usage_rows
+from gridbridge.transfer import remote_usage_and_cursor_rows
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 
 MOST_RECORDS = 1000  # largest number of published usage records of one task
@@ -237,7 +237,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
 
     def publish_accounting_progress(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
         positions = reports.PublishedAccountingPositions(readings=tuple(readings))
-        self._publish_json_file(usage_rows.ACCOUNTING_PROGRESS_FILE, positions)
+        self._publish_json_file(remote_usage_and_cursor_rows.ACCOUNTING_PROGRESS_FILE, positions)
 
     def remove_old_histories(self, before: datetime, living: Iterable[Transfer]) -> None:
         names = frozenset(parse_transfer_name(transfer.name).local_job_or_task_id for transfer in living)

@@ -29,10 +29,10 @@ from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import appended_file_lines
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer import usage_rows
+from gridbridge.transfer import remote_usage_and_cursor_rows
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.transfer_rows import TransferRows
-from gridbridge.transfer.usage_rows import RemoteUsageRows
+from gridbridge.transfer.remote_usage_and_cursor_rows import RemoteUsageAndCursorRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
@@ -156,11 +156,11 @@ class RemoteUsageService:
     # how far each cluster's accounting file was read: as published, and as stored in the state file
     readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)
     cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)
-    accounting: RemoteUsageRows = field(init=False)
+    accounting: RemoteUsageAndCursorRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # number of job ends without a proved owner, by uid
 
     def __post_init__(self) -> None:
-        self.accounting = RemoteUsageRows(self.database)
+        self.accounting = RemoteUsageAndCursorRows(self.database)
 
     def load_accounting_file_positions(self) -> None:
         """Continue reading each accounting file at the position that is stored in the state file."""
@@ -304,7 +304,7 @@ class RemoteUsageService:
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.delete_old_usage_records(before)
-        usage_rows.sweep_old_usage_files(self.views.folder, before)
+        remote_usage_and_cursor_rows.sweep_old_usage_files(self.views.folder, before)
 
     def shut_down_threads(self) -> None:
         for reader in self.readers.values():

@@ -29,7 +29,7 @@ from gridbridge.model.transfer_messages_in_spool import TransferMessageKind, sho
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
+from gridbridge.shell.log_file_reopening_and_line_limits import LogLineQuotaByPerson
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import StarterMessageInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid

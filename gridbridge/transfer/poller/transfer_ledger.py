@@ -13,12 +13,12 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import UNDELIVERED
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
+from gridbridge.shell.log_file_reopening_and_line_limits import LogLineQuotaByPerson, WithheldLogLines
 from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.cluster_failure_breakers import ClusterFailureBreakers
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 
 UNSHOWN = timedelta(minutes=1)  # a closed transfer is published within this time
 

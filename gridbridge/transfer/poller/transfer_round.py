@@ -73,7 +73,7 @@ class PollerRoundSteps:
         poller = self._parts.policy.poller
         return transfer_act_decisions.update_and_plan_transfers(round_input.concerned, round_input.situation, poller)
 
-    def entry(self, round_input: PollerRoundSituation, plan: PollerRoundPlan) -> DecisionJournalEntry | None:
+    def journal_entry(self, round_input: PollerRoundSituation, plan: PollerRoundPlan) -> DecisionJournalEntry | None:
         if round_input.situation is None:
             return None
         poller = self._parts.policy.poller

@@ -37,7 +37,7 @@ from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.transfer_rows import TaskMoveRows
+from gridbridge.transfer.transfer_history_rows import TaskMoveRows
 
 _log = logging.getLogger(__name__)
 

@@ -112,7 +112,7 @@ def _copy_outputs_home(step: "StarterStepContext") -> bool:
     declared = staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
     outputs = [staged_paths.path_in_remote_job_folder(path) for path in declared]
     names = (*STREAMS, *(f"{remote_stage_folder.WORK}/{name}" for name in outputs))
-    present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
+    present = remote_stage_folder.find_existing_staged_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch_short_standard_stream(task, login, at, name)]
     if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.was_local_job_deleted):

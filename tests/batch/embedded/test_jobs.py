@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.embedded import embedded_job_processes, status, submit
+from gridbridge.batch.embedded import embedded_job_processes, job_submission_and_control, status
 from gridbridge.batch.embedded import embedded_program_calls as calls
 from gridbridge.batch.embedded.embedded_job_store import VERSION, EmbeddedJobStore
 from gridbridge.errors import CommandFailed, ParseError, StateError
@@ -73,7 +73,7 @@ def test_additional_slots_start_additional_jobs(site: Site) -> None:
 
 @pytest.mark.parametrize("slots", [3, 0, -1])
 def test_a_job_with_an_impossible_number_of_slots_is_refused(site: Site, slots: int) -> None:
-    answer = submit.submit_held_job(reach(site), SPEC.with_changes(pe="smp", slots=slots))
+    answer = job_submission_and_control.submit_held_job(reach(site), SPEC.with_changes(pe="smp", slots=slots))
 
     assert (answer.result, site.database.live_jobs()) == (JobSubmissionOutcome.REFUSED, [])
 
@@ -169,7 +169,7 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
     began = time.monotonic()
     seen, _ = status.query_cluster_snapshot(reach(site), "c", frozenset({job}))
     listed_s = time.monotonic() - began
-    submit.query_job_state(reach(site), str(job))
+    job_submission_and_control.query_job_state(reach(site), str(job))
     asked_s = time.monotonic() - began - listed_s
     with sqlite3.connect(f"{site.folder}/jobs.db") as file:
         file.execute("DELETE FROM job")
@@ -209,7 +209,7 @@ def test_a_database_of_a_newer_version_is_refused(site: Site) -> None:
         with pytest.raises(StateError, match="newer"):
             EmbeddedJobStore(site.folder)
         with pytest.raises(CommandFailed, match="newer"):
-            submit.query_job_state(reach(site), "1")
+            job_submission_and_control.query_job_state(reach(site), "1")
     finally:
         with sqlite3.connect(f"{site.folder}/jobs.db") as file:
             file.execute(f"PRAGMA user_version = {VERSION}")
@@ -228,7 +228,7 @@ def test_a_cluster_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 def test_a_submission_without_cluster_may_be_retried_later(tmp_path: Path) -> None:
     """The cluster's disk may not be mounted yet."""
     nowhere = EmbeddedClusterAccessSettings(folder=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
-    answer = submit.submit_held_job(nowhere, SPEC)
+    answer = job_submission_and_control.submit_held_job(nowhere, SPEC)
 
     assert (answer.result, list(tmp_path.iterdir())) == (JobSubmissionOutcome.LATER, [])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import embedded_job_start, submit
+from gridbridge.batch.embedded import embedded_job_start, job_submission_and_control
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedRequestRefusal
 from gridbridge.errors import ParseError
@@ -153,11 +153,11 @@ def test_load_sensor_values_open_and_close_a_transfer_queue(
 
 def test_a_job_request_of_an_embedded_cluster_is_empty(site: Site) -> None:
     folder = EmbeddedClusterAccessSettings(folder=site.folder, python=sys.executable, timeout_s=20)
-    request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
+    request = job_submission_and_control.query_job_request(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)
     with pytest.raises(ParseError, match="job 99 neither waits nor runs"):
-        submit.query_job_request(folder, "99")
+        job_submission_and_control.query_job_request(folder, "99")
 
 
 def test_a_requeued_job_is_shown_as_restarted() -> None:

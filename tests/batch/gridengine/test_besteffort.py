@@ -10,8 +10,8 @@ import pytest
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.batch.gridengine import sge_command_line_builders
 from gridbridge.batch.gridengine.cell_object_queries import parse_hosts_of_consumables, query_queue_rerun_settings
+from gridbridge.batch.gridengine.job_submission_and_control import submit_held_job
 from gridbridge.batch.gridengine.qstat_xml_parser import parse_cluster_snapshot, parse_repaired_xml
-from gridbridge.batch.gridengine.submit import submit_held_job
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest, JobSpec

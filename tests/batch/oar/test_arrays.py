@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.oar import oar_command_line_builders, oar_programs, status, submit
+from gridbridge.batch.oar import job_submission_and_control, oar_command_line_builders, oar_programs, status
 from gridbridge.batch.oar.oar_command_line_builders import Argv
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import OarServerAccessSettings
@@ -64,8 +64,8 @@ def test_a_lost_array_is_found_if_its_script_arrived(
     held = [task(job, array, state="Hold") for array in (20, 30) for job in (array, array + 1)]
     Frontend(monkeypatch, *held, scripts=scripts)
 
-    assert submit.find_held_job(SERVER, NAME, "al_gamma") == found
-    assert submit.find_duplicate_arrays(SERVER, NAME, "al_gamma", found) == others
+    assert job_submission_and_control.find_held_job(SERVER, NAME, "al_gamma") == found
+    assert job_submission_and_control.find_duplicate_arrays(SERVER, NAME, "al_gamma", found) == others
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_arrays_owner_is_known_while_one_task_lives(
     """The array's id is the job id of its first task, which may have ended."""
     Frontend(monkeypatch, *(task(20 + place, 20, state=state) for place, state in enumerate(states)))
 
-    assert submit.query_owner_and_account(SERVER, "20") == expected
+    assert job_submission_and_control.query_owner_and_account(SERVER, "20") == expected
 
 
 def test_ends_of_several_arrays_are_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ OWNER = ("al_gamma", "gb.alpha.12.0.1")
 
 def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     frontend = Frontend(monkeypatch, ENDED)
-    submit.delete_job(SERVER, "13")
+    job_submission_and_control.delete_job(SERVER, "13")
 
     assert (frontend.deleted, len(frontend.argvs)) == (["13"], 1)
 
@@ -135,8 +135,8 @@ def test_only_resubmitted_jobs_of_an_ended_job_are_deleted(
 ) -> None:
     frontend = Frontend(monkeypatch, ENDED, ended="13")
     frontend.copies = copies
-    found = submit.query_owner_and_account(SERVER, "13")
-    submit.delete_job(SERVER, "13")
+    found = job_submission_and_control.query_owner_and_account(SERVER, "13")
+    job_submission_and_control.delete_job(SERVER, "13")
 
     assert (found, frontend.deleted) == (owner, deleted)
 
@@ -181,6 +181,6 @@ def test_only_live_tasks_at_the_given_indices_are_deleted(
     monkeypatch: pytest.MonkeyPatch, jobs: list[Job], places: str, deletions: list[Argv]
 ) -> None:
     frontend = Frontend(monkeypatch, *jobs)
-    submit.delete_array_tasks(SERVER, "40", CAMPAIGN, places)
+    job_submission_and_control.delete_array_tasks(SERVER, "40", CAMPAIGN, places)
 
     assert [(*argv[4:6], *argv[argv.index(OARDEL) + 1 :]) for argv in frontend.argvs[1:]] == deletions

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_command_line_builders
-from gridbridge.batch.oar.submit import oar_job_file_contents
+from gridbridge.batch.oar.job_submission_and_control import oar_job_file_contents
 from gridbridge.model.job_request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
 

@@ -13,7 +13,13 @@ from threading import Thread
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.batch.oar import oar_rest_database, oar_rest_frontend, oar_rest_requests, status, submit
+from gridbridge.batch.oar import (
+    job_submission_and_control,
+    oar_rest_database,
+    oar_rest_frontend,
+    oar_rest_requests,
+    status,
+)
 from gridbridge.batch.oar.oar_rest_frontend import OarRestFrontend
 from gridbridge.batch.oar.oar_rest_requests import BYTES, OarRestLogin
 from gridbridge.errors import CommandFailed, GridbridgeError, HostNotReached, ParseError
@@ -117,7 +123,7 @@ def interface(tmp_path: Path) -> Iterator[Interface]:
 
 
 def test_an_array_is_submitted_as_the_accounts_and_its_file_is_stored_whole(interface: Interface) -> None:
-    result = submit.submit_held_job(interface.access(), SPEC)
+    result = job_submission_and_control.submit_held_job(interface.access(), SPEC)
     size, _, content = interface.stored["array.7"].partition(b"\n")
 
     assert (result.result, result.remote_id, interface.idents) == (JobSubmissionOutcome.ACCEPTED, "7", {ACCOUNT})
@@ -155,7 +161,7 @@ def test_each_failure_of_a_submission_has_one_outcome(
 ) -> None:
     """LATER: surely no job; REFUSED: never; UNSURE: the job is looked up before anything is sent again."""
     interface.answers |= answers
-    result = submit.submit_held_job(interface.access(), SPEC)
+    result = job_submission_and_control.submit_held_job(interface.access(), SPEC)
     repeated = [request for request in interface.requests if request == "POST /oarapi/jobs"]
 
     assert (result.result, len(repeated) <= 1) == (expected, True), result.reason
@@ -167,16 +173,16 @@ def test_each_failure_of_a_submission_has_one_outcome(
 def test_a_submission_without_an_answer_is_unsure(interface: Interface) -> None:
     interface.pause = "POST /oarapi/jobs"
 
-    assert submit.submit_held_job(interface.access(), SPEC).result == JobSubmissionOutcome.UNSURE
+    assert job_submission_and_control.submit_held_job(interface.access(), SPEC).result == JobSubmissionOutcome.UNSURE
 
 
 def test_an_unreachable_or_unverified_server_gets_nothing(interface: Interface) -> None:
-    no_tls = submit.submit_held_job(interface.access("https"), SPEC)
+    no_tls = job_submission_and_control.submit_held_job(interface.access("https"), SPEC)
     access = interface.access()
     interface.close()
 
     assert (no_tls.result, interface.requests) == (JobSubmissionOutcome.LATER, [])
-    assert submit.submit_held_job(access, SPEC).result == JobSubmissionOutcome.LATER
+    assert job_submission_and_control.submit_held_job(access, SPEC).result == JobSubmissionOutcome.LATER
 
 
 def test_too_slow_too_long_and_cut_answers_are_errors(interface: Interface, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,13 +192,13 @@ def test_too_slow_too_long_and_cut_answers_are_errors(interface: Interface, monk
     for is_dripping in (False, True):
         interface.is_dripping = is_dripping
         with pytest.raises(CommandFailed, match="no complete answer"):
-            submit.query_job_state(server, "7")
+            job_submission_and_control.query_job_state(server, "7")
     assert 0 < interface.dripped < DRIPS
 
     interface.declared_bytes, interface.is_dripping = 0, False
     monkeypatch.setattr(oar_rest_database, "LIST_BYTES", 10)
     with pytest.raises(CommandFailed, match="larger than"):
-        submit.query_job_state(interface.access(), "7")
+        job_submission_and_control.query_job_state(interface.access(), "7")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ def test_an_incomplete_answer_never_means_that_no_job_exists(
 ) -> None:
     monkeypatch.setattr(oar_rest_database, "MOST_ROWS", 4)
     interface.answers = {"GET /oarapi/select_all": answer}
-    for query in (submit.query_job_state, submit.query_owner_and_account):
+    for query in (job_submission_and_control.query_job_state, job_submission_and_control.query_owner_and_account):
         with pytest.raises((CommandFailed, ParseError)):
             query(interface.access(), "7")
     with pytest.raises((CommandFailed, ParseError)):
@@ -226,7 +232,7 @@ def test_an_impossible_wait_status_is_an_error(interface: Interface, status: int
     interface.answers["POST /oarapi/jobs/array/7/deletions/new"] = failed("Oardel", status, "no")
 
     with pytest.raises(CommandFailed):
-        submit.delete_array(interface.access(), "7")
+        job_submission_and_control.delete_array(interface.access(), "7")
 
 
 def test_each_query_fits_the_longest_address_that_apache_takes(interface: Interface) -> None:
@@ -247,7 +253,7 @@ def test_each_query_fits_the_longest_address_that_apache_takes(interface: Interf
 def test_one_constant_row_means_that_no_job_exists(interface: Interface) -> None:
     interface.answers = {"GET /oarapi/select_all": in_json(200, items=[{"job_id": None, "gb_whole": 1}], total=1)}
 
-    assert submit.query_owner_and_account(interface.access(), "7") == ("", "")
+    assert job_submission_and_control.query_owner_and_account(interface.access(), "7") == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -263,15 +269,15 @@ def test_an_array_whose_answer_was_lost_is_adopted_only_with_its_whole_file(
         "GET /oarapi/media/~/.gridbridge/array.7": stored,
     }
 
-    assert submit.find_held_job(interface.access(), SPEC.transfer, ACCOUNT) == found
-    assert submit.find_duplicate_arrays(interface.access(), SPEC.transfer, ACCOUNT, "8") == ["7"]
+    assert job_submission_and_control.find_held_job(interface.access(), SPEC.transfer, ACCOUNT) == found
+    assert job_submission_and_control.find_duplicate_arrays(interface.access(), SPEC.transfer, ACCOUNT, "8") == ["7"]
 
 
 @pytest.mark.parametrize("text", ["$(id)", "`id`", 'a"b', "a\\b", "a\nb"])
 def test_texts_that_a_shell_would_interpret_are_refused(interface: Interface, text: str) -> None:
     spec = SPEC.with_changes(request=JobRequest(hard=(("host", text),)))
 
-    assert submit.submit_held_job(interface.access(), spec).result == JobSubmissionOutcome.REFUSED
+    assert job_submission_and_control.submit_held_job(interface.access(), spec).result == JobSubmissionOutcome.REFUSED
     assert not interface.requests
 
 
@@ -300,7 +306,7 @@ def test_a_login_that_root_read_needs_no_file_any_more(interface: Interface, mon
     monkeypatch.setattr(oar_rest_requests, "_root_logins", {str(interface.login): OarRestLogin(str(interface.login))})
     interface.login.unlink()
 
-    assert submit.submit_held_job(interface.access(), SPEC).result == JobSubmissionOutcome.ACCEPTED
+    assert job_submission_and_control.submit_held_job(interface.access(), SPEC).result == JobSubmissionOutcome.ACCEPTED
     with pytest.raises(GridbridgeError, match="No such file"):
         OarRestFrontend(OarServerAccessSettings(api="http://h", api_login="/nonesuch", timeout_s=1)).query_version()
 
@@ -321,4 +327,4 @@ def test_a_job_runs_its_stored_file_or_ends_by_a_signal(tmp_path: Path, shell: s
 def test_a_rejected_login_names_its_file(interface: Interface) -> None:
     interface.answers = {"": (401, *HTML)}
     with pytest.raises(HostNotReached, match=r"login\.toml is not admitted as al_gamma: HTTP status 401"):
-        submit.query_job_state(interface.access(), "7")
+        job_submission_and_control.query_job_state(interface.access(), "7")

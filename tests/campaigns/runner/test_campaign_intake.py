@@ -31,7 +31,7 @@ from gridbridge.model.campaigns.campaign_owner_request import CampaignOwnerReque
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlSettingsAtCluster
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LINES
+from gridbridge.shell.log_file_reopening_and_line_limits import LINES
 from gridbridge.state.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from tests.builders.campaigns import site_fixture
 from tests.campaigns.runner.intake_site import SWEEP, IntakeSite

@@ -36,7 +36,7 @@ def _calling(tmp_path: Path) -> Iterator[MagicMock]:
     calling = MagicMock(pause_s=15.0, is_stopped=False, beats_after=[])
     calling.journal = DecisionJournal(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     calling.open_cycle.return_value.__enter__.return_value = calling
-    calling.entry.return_value = None
+    calling.journal_entry.return_value = None
 
     def call(*programs: str, login: SshLogin | None = None) -> None:
         calling.is_stopped = True

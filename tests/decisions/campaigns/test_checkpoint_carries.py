@@ -17,14 +17,14 @@ from gridbridge.model.campaigns.campaign_cycle_plan import (
     FairShareInputs,
     TaskCountByExclusions,
 )
-from gridbridge.model.campaigns.checkpoint_statistics import WaitingCheckpoint
+from gridbridge.model.campaigns.checkpoint_statistics import CheckpointOfWaitingTask
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
 MB = 1_000_000
 CLUSTERS = ("alpha", "beta", "gamma")
-SAVED = WaitingCheckpoint(
+SAVED = CheckpointOfWaitingTask(
     campaign=1,
     task=7,
     attempt=1,
@@ -39,7 +39,7 @@ AT_BETA_TOO = replace(SAVED, never=("gamma",))
 
 
 def situation(
-    free: dict[str, int], *checkpoints: WaitingCheckpoint, running: int = 0, **more: Any
+    free: dict[str, int], *checkpoints: CheckpointOfWaitingTask, running: int = 0, **more: Any
 ) -> CampaignCycleSituation:
     """Carries go to gamma with 10 MB a second; alpha and beta share a filesystem. Tasks run 100 s at alpha."""
     clusters = {name: JdlSettingsAtCluster(exec_file="run") for name in CLUSTERS}
@@ -104,7 +104,7 @@ AWAY = {"gamma": 1}  # alpha does not answer, or is closed
     ],
 )
 def test_a_checkpoint_is_carried_if_this_takes_less_time_than_would_be_lost(
-    free: dict[str, int], running: int, saved: WaitingCheckpoint, expected: list[tuple[str, float, float]]
+    free: dict[str, int], running: int, saved: CheckpointOfWaitingTask, expected: list[tuple[str, float, float]]
 ) -> None:
     assert expected == carried(situation(free, saved, running=running))
 

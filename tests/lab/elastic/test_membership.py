@@ -22,7 +22,7 @@ import json, os, sys
 from gridbridge.batch.gridengine.host_membership import GridEngineHostMembership
 from gridbridge.batch.gridengine.machine_bootstrap import NewMachineBootstrap
 from gridbridge.batch import privileged_helper_calls as root
-from gridbridge.batch.gridengine import submit
+from gridbridge.batch.gridengine import job_submission_and_control
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.elastic.balancer_config_sections import MachineBootstrapSection
@@ -52,7 +52,7 @@ def dying(call):
         done += 1
         return call(*words, **keys)
     return counted
-submit.run_program = dying(submit.run_program)
+job_submission_and_control.run_program = dying(job_submission_and_control.run_program)
 root.run_program = dying(root.run_program)
 told = []
 for verb in calls:

@@ -38,7 +38,7 @@ from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.replica_act_and_move_tables import HOST, MoveAndVerificationTimeRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
-from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
+from gridbridge.transfer.transfer_history_rows import TaskMoveRows, TransferRows
 from tests.builders.campaign_site import CampaignSite
 from tests.builders.campaigns import NOON, RUNNING, WAITING, job_row, made_campaign, made_policy, made_snapshot
 from tests.decisions.transfer.test_transfer_policy import a_row, a_transfer

@@ -12,7 +12,7 @@ from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
-from gridbridge.transfer import usage_rows
+from gridbridge.transfer import remote_usage_and_cursor_rows
 from gridbridge.transfer.cli.qacct_remote import ANYBODY, NoAccountedJob, read_home_remote_accounting, sum_remote_usage
 from tests.builders.golden import CAPTURED
 from tests.builders.programs import write_program
@@ -43,7 +43,7 @@ class Here:
         path.write_bytes(files.encode_published_value(reports.PublishedRemoteUsage(job=str(job), records=records)))
         reading = reports.PublishedAccountingProgress(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
         data = files.encode_published_value(reports.PublishedAccountingPositions(readings=(reading,)))
-        Path(self.folder, usage_rows.ACCOUNTING_PROGRESS_FILE).write_bytes(data)
+        Path(self.folder, remote_usage_and_cursor_rows.ACCOUNTING_PROGRESS_FILE).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each local and each remote record, and the notes."""

@@ -14,7 +14,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterClusterSilence, UndeliveredTaskEndTracker
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 SILENCE = ClusterQueryResult(cluster="beta", trouble="no answer in time")

@@ -34,7 +34,7 @@ from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller import remote_job_claims
 from gridbridge.transfer.poller.leftover_remote_job_removal import SWEEP_S
 from gridbridge.transfer.poller.remote_job_claims import GRANTS
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.builders.qstat import job_list, queue_row, resource
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD

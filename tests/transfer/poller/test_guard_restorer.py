@@ -17,7 +17,7 @@ from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
 from gridbridge.transfer.poller import home_start_guard_and_suspension_repair as repair
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 from tests.transfer.poller.messages import NAME, RECORD, CallsAtOnce
 from tests.transfer.poller.test_transfer_round import Machine

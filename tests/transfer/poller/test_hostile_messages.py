@@ -33,7 +33,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.starter_message_reader import PREMATURE_OF_UID
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD, policy_to_beta, without_account
 
 ALICE, BOB = without_account(2)

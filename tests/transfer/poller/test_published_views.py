@@ -26,7 +26,7 @@ from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher, published_row_with_all_fields
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 from tests.transfer.poller.messages import policy_to_beta

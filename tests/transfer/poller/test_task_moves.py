@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, WaitingTaskMove
 from gridbridge.model.transfer_messages_in_spool import TransferFailureCause
-from gridbridge.transfer.transfer_rows import MOVES, TaskMoveRows, TransferRows
+from gridbridge.transfer.transfer_history_rows import MOVES, TaskMoveRows, TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
 

@@ -44,7 +44,7 @@ from gridbridge.transfer.poller.poller_daemon import _clusters_to_query
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD, policy_to_beta
 

@@ -19,10 +19,10 @@ from gridbridge.model.transfer_messages_in_spool import (
     TransferOutcome,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.log_rotation_and_quota import LINES, LogLineQuotaByPerson
+from gridbridge.shell.log_file_reopening_and_line_limits import LINES, LogLineQuotaByPerson
 from gridbridge.transfer.poller.transfer_ledger import EVENTS_AN_HOUR
 from gridbridge.transfer.poller.transfer_service import TransferService
-from gridbridge.transfer.transfer_rows import TransferRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot
 from tests.steps import steps
 from tests.transfer.poller.messages import NAME, RECORD

@@ -19,11 +19,11 @@ from gridbridge.model.transfer_messages_in_spool import TransferMessage, Transfe
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer import usage_rows
+from gridbridge.transfer import remote_usage_and_cursor_rows
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
-from gridbridge.transfer.transfer_rows import TransferRows
-from gridbridge.transfer.usage_rows import RemoteUsageRows
+from gridbridge.transfer.remote_usage_and_cursor_rows import RemoteUsageAndCursorRows
+from gridbridge.transfer.transfer_history_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.program.test_threads import without_room
 from tests.states import job_state
@@ -72,11 +72,11 @@ class Beta:
             file.writelines(f"{line}\n" for line in lines)
 
     def records(self, job: int = 7) -> tuple[RemoteJobRunAccounting, ...]:
-        shown = usage_rows.read_published_task_usage(self.folder, job, 0)
+        shown = remote_usage_and_cursor_rows.read_published_task_usage(self.folder, job, 0)
         return shown.records if shown else ()
 
     def reading(self) -> PublishedAccountingProgress:
-        (reading,) = usage_rows.read_accounting_file_states(self.folder)
+        (reading,) = remote_usage_and_cursor_rows.read_accounting_file_states(self.folder)
         return reading
 
 
@@ -100,7 +100,7 @@ def test_a_new_accounting_record_of_a_transfer_is_stored_and_published_and_yield
     (record,) = site.records()
     assert (record.cluster, record.job_id, record.owner, record.exit_status) == (*("beta", 2), *("alice", 0))
     assert record.max_rss_kb == 4796.0
-    assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == (record,)
+    assert RemoteUsageAndCursorRows(site.database).usage_records_of_task("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
     assert (end.exit_status, end.user_s, end.max_rss_kb) == (0, 0.008915, 4796.0)
@@ -122,7 +122,7 @@ def test_a_failed_thread_start_delays_only_the_reading_of_one_cluster(site: Beta
 
 def test_a_restarted_service_continues_reading_at_the_stored_position(site: Beta) -> None:
     site.look()
-    offset = RemoteUsageRows(site.database).accounting_cursors()[0].place.offset
+    offset = RemoteUsageAndCursorRows(site.database).accounting_cursors()[0].place.offset
     site.usage_records.shut_down_threads()
     site.database.close()
     site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
@@ -251,7 +251,7 @@ def test_the_usage_of_an_end_message_is_not_stored_where_the_accounting_file_is_
 
     assert [one.source for one in before] == [RemoteUsageSource.ACCOUNTING]
     assert site.records() == before
-    assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == before
+    assert RemoteUsageAndCursorRows(site.database).usage_records_of_task("alpha", 7, 0) == before
     assert path.exists() == (queue == "asking")
 
 
@@ -289,7 +289,7 @@ def test_usage_records_older_than_the_retention_are_forgotten(site: Beta) -> Non
     site.usage_records.sweep_usage()
 
     assert site.records() == ()
-    assert RemoteUsageRows(site.database).usage_records_of_task("alpha", 7, 0) == ()
+    assert RemoteUsageAndCursorRows(site.database).usage_records_of_task("alpha", 7, 0) == ()
 
 
 def test_a_configuration_change_does_not_restart_the_reading_of_an_unchanged_file(site: Beta) -> None:
@@ -299,8 +299,11 @@ def test_a_configuration_change_does_not_restart_the_reading_of_an_unchanged_fil
     site.usage_records.use_changed_configuration(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in usage_rows.read_accounting_file_states(site.folder)] == ["beta", "gamma"]
-    assert usage_rows.read_accounting_file_states(site.folder)[0] == shown
+    assert [one.cluster for one in remote_usage_and_cursor_rows.read_accounting_file_states(site.folder)] == [
+        "beta",
+        "gamma",
+    ]
+    assert remote_usage_and_cursor_rows.read_accounting_file_states(site.folder)[0] == shown
 
 
 def test_a_changed_accounting_path_starts_a_new_reader_and_a_removed_path_ends_it(site: Beta) -> None:
@@ -316,7 +319,10 @@ def test_a_changed_accounting_path_starts_a_new_reader_and_a_removed_path_ends_i
     )
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (site.usage_records.readers, usage_rows.read_accounting_file_states(site.folder)) == ({}, ())
+    assert (site.usage_records.readers, remote_usage_and_cursor_rows.read_accounting_file_states(site.folder)) == (
+        {},
+        (),
+    )
 
 
 def test_the_accounting_file_of_an_unsupported_cluster_kind_is_not_read(tmp_path: Path) -> None:

@@ -64,7 +64,9 @@ def test_script_writers_load_no_codec(read: str) -> None:
 def test_a_transfer_imports_only_the_adapter_of_its_cluster(away: str, other: str) -> None:
     take = f"route; from gridbridge import batch; batch.load_submit_adapter(route.{away})"
 
-    assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.transfer_route as {take}")
+    assert f"gridbridge.batch.{other}.job_submission_and_control" not in loaded(
+        f"gridbridge.model.transfer_route as {take}"
+    )
 
 
 def test_the_import_check_finds_an_imported_module() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.gridengine import submit
+from gridbridge.batch.gridengine import job_submission_and_control
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model import transfer_route
 from gridbridge.model.transfer.claim_and_guard import (
@@ -115,13 +115,13 @@ def test_after_an_unconfirmed_deletion_the_poller_reports_whether_the_job_ended(
 
 def start_before_deletion(recalled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the job start between the last look at it and its deletion."""
-    delete = submit.delete_waiting_job
+    delete = job_submission_and_control.delete_waiting_job
 
     def start_and_delete(*words: Any) -> bool | None:
         recalled.start_away()
         return delete(*words)
 
-    monkeypatch.setattr(submit, "delete_waiting_job", start_and_delete)
+    monkeypatch.setattr(job_submission_and_control, "delete_waiting_job", start_and_delete)
 
 
 @pytest.mark.usefixtures("_at_once")
@@ -182,7 +182,7 @@ def test_a_silent_cluster_delays_a_recall(recalled: Place) -> None:
 def test_a_cluster_kind_without_recall_ignores_a_recall_request(
     recalled: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(submit, "delete_waiting_job")
+    monkeypatch.delattr(job_submission_and_control, "delete_waiting_job")
 
     assert recalled.step().split()[0] == "wait"
     assert recalled.calls("qhold") == []

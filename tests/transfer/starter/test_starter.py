@@ -342,7 +342,7 @@ def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
         raise errors.SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
 
     for name in ("submit_held_job", "find_held_job"):
-        monkeypatch.setattr(f"gridbridge.batch.gridengine.submit.{name}", refuse)
+        monkeypatch.setattr(f"gridbridge.batch.gridengine.job_submission_and_control.{name}", refuse)
     return place
 
 

@@ -16,19 +16,20 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 AS_USER = "gridbridge.privileged.as_user"
 SEND = {
     "intended": "privileged/campaign_owner_cluster_calls.py:submit_held_array",
-    "submitted there": "batch/oar/submit.py:_parse_oarsub_answer",
+    "submitted there": "batch/oar/job_submission_and_control.py:_parse_oarsub_answer",
     "the answer is lost": "campaigns/store/root_ledger.py:record_job_id_of_array",
     "noted": "privileged/send_arrays.py:release_submitted_arrays",
-    "released there": "batch/oar/submit.py:release_arrays",
+    "released there": "batch/oar/job_submission_and_control.py:release_arrays",
     "not told": "privileged/as_user_array_arguments.py:printed_result_line",
 }
 DELETE = {
     "asked": "privileged/campaign_owner_cluster_calls.py:release_or_delete_array",
-    "looked at": "batch/oar/submit.py:delete_array",
+    "looked at": "batch/oar/job_submission_and_control.py:delete_array",
     "not told": "privileged/as_user_array_verbs.py:print_and_exit",
 }
 FILES = "privileged/as_user_array,privileged/campaign_,privileged/earlier_attempts,privileged/send_arrays,"
-FILES += "privileged/as_user_refusals_and_user_switch,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
+FILES += "privileged/as_user_refusals_and_user_switch,campaigns/store/root_ledger,shell/ssh,"
+FILES += "batch/oar/job_submission_and_control"
 LONG_S = 600
 EACH, LINES = 7, 1000  # of the lines to which a sender comes in these, which are fewer
 FOLDER = "~/killed"

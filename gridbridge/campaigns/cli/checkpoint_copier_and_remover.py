@@ -1,6 +1,6 @@
 """Copies checkpoints of tasks to another cluster, or removes them, as the owner; gridbridge-as-user runs this program.
 
-Usage: python3 -m gridbridge.campaigns.cli.task_checkpoint_carrier CAMPAIGN CLUSTER TASKS [SOURCE]. Checkpoints at
+Usage: python3 -m gridbridge.campaigns.cli.checkpoint_copier_and_remover CAMPAIGN CLUSTER TASKS [SOURCE]. Checkpoints at
 SOURCE are copied into the folder `.carried` at CLUSTER, and moved to the attempts' folders when they are whole. A
 checkpoint that CLUSTER has, or sees on a shared filesystem, is not copied. Without SOURCE the checkpoints at CLUSTER
 are removed. The program prints one line of JSON. Exit status: 0 done; 2 error, on standard error; 75 another such
@@ -59,7 +59,7 @@ exit 0
 PathsByTask = Mapping[int, tuple[str, ...]]  # the files of each task's checkpoint, in the campaign's folder
 
 
-def run_task_checkpoint_carrier(paths: FixedPaths | None = None) -> int:
+def run_checkpoint_copier_and_remover(paths: FixedPaths | None = None) -> int:
     """Copy or remove the checkpoints that the command line names; return the exit status."""
     campaign, cluster, tasks, *sources = int(sys.argv[1]), *sys.argv[2:]
 
@@ -155,4 +155,4 @@ def _size_bytes(path: str) -> int:
 
 if __name__ == "__main__":
     os.umask(0o022)
-    sys.exit(run_task_checkpoint_carrier())
+    sys.exit(run_checkpoint_copier_and_remover())

@@ -1,6 +1,6 @@
 """Checks, in a process of its own, whether the site's admission rules can be loaded.
 
-The rules may print, exit or hang. Usage: python3 -I -m gridbridge.site.admission_rule_check FOLDER OWNER
+The rules may print, exit or hang. Usage: python3 -I -m gridbridge.site.admission_rule_load_check FOLDER OWNER
 """
 
 import os
@@ -16,7 +16,7 @@ from gridbridge.shell.program_runs import run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix
 
 LOAD_S = 20.0
-MODULE = ("-I", "-m", "gridbridge.site.admission_rule_check")
+MODULE = ("-I", "-m", "gridbridge.site.admission_rule_load_check")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 

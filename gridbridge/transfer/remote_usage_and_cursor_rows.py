@@ -73,7 +73,7 @@ ACCOUNTING_PROGRESS_FILE = "readings.json"
 _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
-class RemoteUsageRows:
+class RemoteUsageAndCursorRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert_cursor = database.upsert(CURSORS)

@@ -126,7 +126,7 @@ def query_job_state(server: OarServerAccessSettings, job: str) -> "JobState":
 
 def rename_and_release(server: OarServerAccessSettings, job: str, _name: str) -> None:
     """Release a held job; the job keeps its submission name, because OAR can't rename jobs."""
-    oar_frontend(server).resume(job).require_success()
+    oar_frontend(server).resume_job(job).require_success()
 
 
 def release_arrays(server: OarServerAccessSettings, arrays: tuple[str, ...], _name: str) -> None:
@@ -190,14 +190,14 @@ def _require_deletion(answer: CompletedProgram) -> None:
 
 
 def hold_job(server: OarServerAccessSettings, job: str) -> None:
-    answer = oar_frontend(server).hold(job)
+    answer = oar_frontend(server).hold_job(job)
     oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.require_success()
 
 
 def release_job(server: OarServerAccessSettings, job: str) -> None:
-    answer = oar_frontend(server).resume(job)
+    answer = oar_frontend(server).resume_job(job)
     if NOT_HELD not in answer.stderr:
         answer.require_success()
 
@@ -217,7 +217,7 @@ def suspend_or_hold_job(server: OarServerAccessSettings, job: str) -> None:
     """
     oar_job = _query_live_job(server, job)
     if oar_job and oar_job.is_waiting:
-        oar_frontend(server).hold(job)  # oarhold rejects a job that has just started
+        oar_frontend(server).hold_job(job)  # oarhold rejects a job that has just started
     if oar_job and oar_job.is_waiting_or_starting:
         oar_job = _wait_for_job_state(server, job, lambda current: not current.is_waiting_or_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
@@ -234,13 +234,13 @@ def resume_or_release_job(server: OarServerAccessSettings, job: str) -> None:
 
 def delete_job(server: OarServerAccessSettings, job: str) -> None:
     """Delete a job; if OAR has resubmitted a job that ended, delete the resubmitted jobs."""
-    if not _is_done_unless_job_ended(server, job, oar_frontend(server).delete(job), KILLED_BEFORE):
+    if not _is_done_unless_job_ended(server, job, oar_frontend(server).delete_job(job), KILLED_BEFORE):
         for copy in _find_resubmitted_jobs(server, job):
-            _is_done_unless_job_ended(server, copy.id, oar_frontend(server).delete(copy.id), KILLED_BEFORE)
+            _is_done_unless_job_ended(server, copy.id, oar_frontend(server).delete_job(copy.id), KILLED_BEFORE)
 
 
 def _signal_job(server: OarServerAccessSettings, job: str, signal: str) -> None:
-    _is_done_unless_job_ended(server, job, oar_frontend(server).signal(job, signal))
+    _is_done_unless_job_ended(server, job, oar_frontend(server).signal_job(job, signal))
 
 
 def _is_done_unless_job_ended(

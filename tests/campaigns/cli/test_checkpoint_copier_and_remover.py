@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.cli import task_checkpoint_carrier
-from gridbridge.campaigns.cli.task_checkpoint_carrier import CARRIED, run_task_checkpoint_carrier
+from gridbridge.campaigns.cli import checkpoint_copier_and_remover
+from gridbridge.campaigns.cli.checkpoint_copier_and_remover import CARRIED, run_checkpoint_copier_and_remover
 from gridbridge.model.campaigns.jdl import Jdl, JdlSettingsAtCluster
 from gridbridge.model.fixed_paths import NOT_NOW, FixedPaths
 from gridbridge.shell.program_lock_file import MomentaryProgramLock
@@ -48,7 +48,7 @@ class Clusters:
 
     def run(self, *words: str) -> tuple[int, dict[str, object]]:
         self._argv(("7", *words))
-        status = run_task_checkpoint_carrier(self._paths)
+        status = run_checkpoint_copier_and_remover(self._paths)
         printed = self._capsys.readouterr().out
         return status, json.loads(printed) if printed else {}
 
@@ -81,7 +81,7 @@ def test_a_killed_carry_goes_on_and_what_has_arrived_is_not_copied_again(
 ) -> None:
     clusters.save(0, 2, "state", "more/a")
     with monkeypatch.context() as patched:
-        patched.setattr(task_checkpoint_carrier, "MOVE", "kill -9 $$")
+        patched.setattr(checkpoint_copier_and_remover, "MOVE", "kill -9 $$")
         assert 2 == clusters.run("gamma", "0:2", "beta")[0]
     assert {f"{CARRIED}/0.2/state", f"{CARRIED}/0.2/more/a"} == files(clusters.gamma)
 
