@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
+from gridbridge.campaigns.runner.campaign_completion_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows

@@ -19,7 +19,7 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_runner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows

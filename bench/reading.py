@@ -55,13 +55,13 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     updator = CampaignSituationGatherer(policy, database, Clock())
     sent, answers = campaigns.query_open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
-    vars(updator)["_query_task_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
-    vars(updator)["_accounting_delays_by_cluster"] = lambda clusters: dict.fromkeys(clusters, 0.0)
+    vars(updator.end_finder)["_query_task_ends"] = lambda asked, _: dict.fromkeys(asked, ends)
+    vars(updator.end_finder)["_accounting_delays_by_cluster"] = lambda clusters: dict.fromkeys(clusters, 0.0)
     judge = MissingAttemptOutcomeDecider(campaigns.unfinished_campaigns(), (), {}, policy.runner.forgotten_s)
 
     def look() -> None:
-        updator._missing.load_missing_tasks()
-        ended, _ = updator._find_ended_attempts(sent, answers, judge)
+        updator.end_finder.missing.load_missing_tasks()
+        ended, _ = updator.end_finder.find_ended_attempts(sent, answers, judge)
         assert len(ended) == SIZE // 10
 
     found = _fastest(look), _fastest(lambda: _read(campaigns, sent))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import FileServerLimitRows
@@ -49,7 +49,7 @@ class Site:
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         self.updator = CampaignSituationGatherer(self.policy, database, self.clock, ran=ran)
-        known = vars(self.updator)
+        known = vars(self.updator.end_finder)
         known["_query_task_ends"], known["_accounting_delays_by_cluster"] = (
             self._ends,
             lambda names: dict.fromkeys(names, 0.0),

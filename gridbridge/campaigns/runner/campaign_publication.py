@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from gridbridge.campaigns.runner.campaign_completion_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import campaign_capacity_by_cluster as room_of
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows, InputCarryRows

@@ -10,16 +10,14 @@ from typing import Any
 from gridbridge.batch.configured_cluster_access_and_routes import keep_ssh_connections_open
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.background_readings import BackgroundPrograms, RecordsOfEndedJobs
+from gridbridge.campaigns.runner.campaign_completion_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_master_lead import CampaignMasterLead
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.checkpoints_of_lost_attempts import CheckpointsOfLostAttempts
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
-    CampaignCompletionForecasts,
-    CampaignStatisticsRecorder,
-)
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows

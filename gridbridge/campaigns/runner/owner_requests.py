@@ -10,10 +10,7 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.runner import array_commands_as_owner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
-    CampaignStatisticsRecorder,
-    TaskAndCampaignEndRecorder,
-)
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignFileRegister

@@ -17,10 +17,7 @@ from gridbridge.campaigns.runner.background_checkpoint_carries import Background
 from gridbridge.campaigns.runner.background_input_carries import BackgroundInputCarries
 from gridbridge.campaigns.runner.background_output_carries import BackgroundOutputCarries
 from gridbridge.campaigns.runner.background_readings import BackgroundPrograms, UsageOfEndedAttempts
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
-    CampaignStatisticsRecorder,
-    TaskAndCampaignEndRecorder,
-)
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
     ArraySubmissionResultRecorder,

@@ -17,7 +17,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     PauseAfterHungOwnerCall,
 )
 from gridbridge.campaigns.runner.background_input_carries import TasksWithoutFiles, TasksWithoutInputs
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
+from gridbridge.campaigns.runner.cycle_result_recorders import TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows
 from gridbridge.campaigns.store.checkpoint_statistics_rows import CheckpointCarryRows

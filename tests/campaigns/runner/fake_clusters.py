@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbridge.campaigns.runner import array_commands_as_owner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (

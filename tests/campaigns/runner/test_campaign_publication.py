@@ -10,8 +10,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from gridbridge.campaigns.runner.campaign_completion_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files as files
 from gridbridge.campaigns.store.campaign_statistics_rows import InputCarryRows

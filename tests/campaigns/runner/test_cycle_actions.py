@@ -14,7 +14,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.decisions.campaigns.campaign_cycle_planning import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.cluster_closing_and_black_holes import new_campaign_event

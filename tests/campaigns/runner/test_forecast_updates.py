@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
-    CampaignCompletionForecasts,
-    CampaignStatisticsRecorder,
-)
+from gridbridge.campaigns.runner.campaign_completion_forecasts import CampaignCompletionForecasts
+from gridbridge.campaigns.runner.cycle_result_recorders import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     relative_error_of_forecast,

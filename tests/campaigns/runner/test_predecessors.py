@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gridbridge.campaigns.runner import campaign_intake
+from gridbridge.campaigns.runner.campaign_completion_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.predecessor_rows import PredecessorRows
 from gridbridge.decisions.campaigns.campaign_cycle_planning import plan_campaign_cycle

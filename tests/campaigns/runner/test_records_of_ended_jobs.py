@@ -49,10 +49,14 @@ class GroupingSite(GridSite):
         """Return the ended tasks, if beta lists these jobs and all other jobs have ended so."""
         snapshot = made_snapshot(jobs={71: tuple(job_row(jobs, RUNNING, job_id=71) for jobs in listed)})
         ends = {index: end for index in (1, 2) if not any(index in jobs for jobs in listed)}
-        monkeypatch.setattr(self.gatherer, "_query_task_ends", lambda indices, _: dict.fromkeys(indices, ends))
-        monkeypatch.setattr(self.gatherer, "_accounting_delays_by_cluster", lambda names: dict.fromkeys(names, 0.0))
-        monkeypatch.setattr(self.gatherer, "_query_live_tasks", lambda _: {})
-        monkeypatch.setattr(self.gatherer._restored, "may_record_task_ends", lambda _: True)
+        monkeypatch.setattr(
+            self.gatherer.end_finder, "_query_task_ends", lambda indices, _: dict.fromkeys(indices, ends)
+        )
+        monkeypatch.setattr(
+            self.gatherer.end_finder, "_accounting_delays_by_cluster", lambda names: dict.fromkeys(names, 0.0)
+        )
+        monkeypatch.setattr(self.gatherer.end_finder, "_query_live_tasks", lambda _: {})
+        monkeypatch.setattr(self.gatherer.end_finder.restored, "may_record_task_ends", lambda _: True)
         monkeypatch.setattr(self.gatherer._asking, "fetch_snapshots", lambda *_: {"beta": snapshot})
         situation = self.gatherer.gather_situation()
         self.do(CampaignCyclePlan(ended=situation.ended, over=situation.over))

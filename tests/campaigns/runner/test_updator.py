@@ -63,19 +63,19 @@ class GatheringSite(CampaignSite):
             self.searched += [self.first in late]
             return dict.fromkeys(asked, ended)
 
-        vars(self.updator)["_query_task_ends"] = ends
-        self.updator._missing.load_missing_tasks()
+        vars(self.updator.end_finder)["_query_task_ends"] = ends
+        self.updator.end_finder.missing.load_missing_tasks()
         if (missed_s := self.missed_s) is not None:
-            vars(self.updator._missing)["missing_seconds_by_attempt"] = lambda gone: {
+            vars(self.updator.end_finder.missing)["missing_seconds_by_attempt"] = lambda gone: {
                 one: missed_s[one.place] if isinstance(missed_s, dict) else missed_s for one in gone
             }
-        vars(self.updator)["_query_live_tasks"] = self._living
+        vars(self.updator.end_finder)["_query_live_tasks"] = self._living
         within_s = {"beta": self.within_s}
-        vars(self.updator)["_accounting_delays_by_cluster"] = lambda _: within_s
+        vars(self.updator.end_finder)["_accounting_delays_by_cluster"] = lambda _: within_s
         marks = self.updator._marks.deletion_marks()
         judge = MissingAttemptOutcomeDecider(self.campaigns.unfinished_campaigns(), self.open_events, marks, 60.0)
         arrays = [self.first, *self.others]
-        found, over = self.updator._find_ended_attempts(arrays, {"beta": seen}, judge)
+        found, over = self.updator.end_finder.find_ended_attempts(arrays, {"beta": seen}, judge)
         self.campaigns.record_attempt_ends(found)
         return [one.place for one in found], over == (self.first,)
 
@@ -128,7 +128,7 @@ def test_a_disputed_end_counts_only_after_its_owner_declares_it_lost(site: Gathe
     given_up = replace(new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.DISPUTED, 1, "beta", NOON), until=NOON)
 
     assert site.look(range(3, 6), ended={1: None, 2: WELL}) == ([2], False)
-    assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
+    assert [(one.task, one.cluster) for one in site.updator.end_finder.disputed] == [(0, "beta")]
     site.open_events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     assert site.outcomes(2) == [Outcome.SITE_FAULT, Outcome.SUCCESS]
@@ -278,7 +278,7 @@ def test_no_deletion_counts_while_roots_ledger_has_more_arrays(
     site.ledger.append(RootLedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
-    assert site.updator._restored.behind == ([] if over else [1])
+    assert site.updator.end_finder.restored.behind == ([] if over else [1])
 
 
 @pytest.mark.parametrize(
@@ -326,4 +326,4 @@ def test_a_deletion_counts_unless_the_ledger_cannot_be_read_now(
     site.trouble = trouble
 
     assert site.look(range(2, 6), ended={1: DELETED}) == (over, False)
-    assert site.updator._restored.behind == []
+    assert site.updator.end_finder.restored.behind == []
