@@ -58,7 +58,7 @@ def counts_over_time(
     changes = Counter[datetime]({since: 0, now: 0})
     for begin, end in spans:
         changes[begin] += 1
-        changes[end] -= 1
+        changes[end] -= end < now  # what ends now is still open
     counts, count = [], 0
     for at in sorted(changes):
         count += changes[at]

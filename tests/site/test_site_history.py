@@ -22,8 +22,8 @@ HOUR = timedelta(hours=1)
     ("spans", "counts"),
     [
         pytest.param((), (0, 0), id="nothing"),
-        pytest.param(((0, 4),), (1, 0), id="all the time"),
-        pytest.param(((1, 3), (2, 4)), (0, 1, 2, 1, 0), id="overlapping"),
+        pytest.param(((0, 4),), (1, 1), id="all the time"),
+        pytest.param(((1, 3), (2, 4)), (0, 1, 2, 1, 1), id="overlapping"),
         pytest.param(((1, 2), (2, 3)), (0, 1, 1, 0, 0), id="one after the other"),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_silent_cluster_has_no_numbers_and_old_queries_are_left_out(tmp_path: 
     )
 
     assert [(query.pending, query.free_slots) for query in history.queries["beta"]] == [(3, 1), (None, None)]
-    assert history.in_progress == {"transfer-beta": [(NOON, 2), (NOON + 2 * HOUR, 1), (NOON + 4 * HOUR, 0)]}
+    assert history.in_progress == {"transfer-beta": [(NOON, 2), (NOON + 2 * HOUR, 1), (NOON + 4 * HOUR, 1)]}
 
 
 def test_nodes_are_counted_by_state_at_each_round_of_the_balancer(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def nodes(out: str | None, hours: float) -> None:
         raise GridbridgeError(f"no round of gridbridge-balance acted in the last {hours:g} h; --hours draws more")
     from gridbridge.site.cli import site_plots
 
-    site_plots.draw_node_history(rounds, since, now, target)
+    site_plots.draw_node_history(rounds, now, target)
     output_and_errors.print_line(target)
 
 
@@ -115,7 +115,7 @@ def campaign(number: int, out: str | None, folder: str) -> None:
     ends = campaign_client.task_end_times_and_clusters(found, folder)
     from gridbridge.site.cli import site_plots
 
-    site_plots.draw_campaign_ends(found, ends, target)
+    site_plots.draw_campaign_ends(found, ends, datetime.now(UTC), target)
     output_and_errors.print_line(target)
 
 

@@ -30,7 +30,7 @@ COLOUR_OF_STATE = {
     ElasticNodeState.STANDBY: "#CCCCCC",
     ElasticNodeState.FAILED: "#D55E00",
 }
-LEAST_SPAN = timedelta(minutes=10)  # of a time axis
+LEAST_SPAN = timedelta(minutes=1)  # of a time axis
 Line = Sequence[tuple[datetime, float]]
 
 
@@ -43,17 +43,19 @@ def draw_queue_history(history: QueueHistory, since: datetime, now: datetime, pa
             for cluster, queries in sorted(history.queries.items())
         }
         _draw_lines(axes, lines)
+    recorded = [queries[0].at for queries in history.queries.values()] or [since]
+    begin = min(*recorded, now - LEAST_SPAN)
     _draw_lines(transfers, {queue: list(counts) for queue, counts in history.in_progress.items()})
     for axes, title in (
         (waiting, "Waiting tasks of each cluster"),
         (free, "Free slots of each cluster"),
         (transfers, "Transfers in progress, by queue"),
     ):
-        _frame(axes, title, since, now)
+        _frame(axes, title, max(begin, since), now)
     plot_files.save_plot(figure, path, DOTS)
 
 
-def draw_node_history(rounds: Sequence[NodeCounts], since: datetime, now: datetime, path: str) -> None:
+def draw_node_history(rounds: Sequence[NodeCounts], now: datetime, path: str) -> None:
     figure, (axes,) = _panels(1, 3.6)
     at = [convert_time_to_axis_number(each.at) for each in rounds] + [convert_time_to_axis_number(now)]
     rows = {
@@ -63,26 +65,35 @@ def draw_node_history(rounds: Sequence[NodeCounts], since: datetime, now: dateti
     }
     _draw_stack(axes, at, {label.value: row for label, row in rows.items()}, map(COLOUR_OF_STATE.get, rows))
     last = sum(row[-1] for row in rows.values())
-    _frame(axes, f"Nodes of the balancer by state: {last} at the last round that acted", since, now)
+    begin = min(rounds[0].at, now - LEAST_SPAN)
+    _frame(axes, f"Nodes of the balancer by state: {last} at the last round that acted", begin, now)
     plot_files.save_plot(figure, path, DOTS)
 
 
-def draw_campaign_ends(campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts], path: str) -> None:
+def draw_campaign_ends(
+    campaign: PublishedCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, path: str
+) -> None:
     figure, (axes,) = _panels(1, 3.6)
     times = sorted({end.at for end in ends})
+    forecasts = (("P50", campaign.p50_at, "-."), ("P90", campaign.p90_at, ":")) if campaign.state.is_alive else ()
+    last = max((*times, *(at for _, at, _ in forecasts if at), campaign.submitted_at + LEAST_SPAN))
+    until = last + (last - campaign.submitted_at) / 50
     clusters = sorted({end.cluster for end in ends})
     by_cluster = {cluster: _counts_at(times, [end for end in ends if end.cluster == cluster]) for cluster in clusters}
-    at = [convert_time_to_axis_number(each) for each in (campaign.submitted_at, *times)]
-    _draw_stack(axes, at, {cluster: [0, *counts] for cluster, counts in by_cluster.items()}, COLOURS)
+    at = [campaign.submitted_at, *times, max((*times, min(now, until)))]
+    _draw_stack(
+        axes,
+        [convert_time_to_axis_number(each) for each in at],
+        {cluster: [0, *counts, counts[-1]] for cluster, counts in by_cluster.items()},
+        COLOURS,
+    )
     axes.axhline(campaign.tasks, color="0.4", lw=1, ls="--", label="all tasks")
-    last = max((*times, campaign.submitted_at + LEAST_SPAN))
-    for forecast, name, dashes in ((campaign.p50_at, "P50", "-."), (campaign.p90_at, "P90", ":")):
-        if forecast and campaign.state.is_alive:
+    for name, forecast, dashes in forecasts:
+        if forecast:
             axes.axvline(convert_time_to_axis_number(forecast), color="0.4", lw=1, ls=dashes, label=f"end, {name}")
-            last = max(last, forecast)
     failed = f", {campaign.failed} failed" if campaign.failed else ""
     title = f"Campaign {campaign.number}: {campaign.ended} of {number_with_noun(campaign.tasks, 'task')} ended{failed}"
-    _frame(axes, title, campaign.submitted_at, last + (last - campaign.submitted_at) / 50)
+    _frame(axes, title, campaign.submitted_at, until)
     plot_files.save_plot(figure, path, DOTS)
 
 

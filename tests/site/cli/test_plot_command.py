@@ -39,7 +39,7 @@ def draw_queues(path: str) -> None:
 
 def draw_nodes(path: str) -> None:
     nodes = {ElasticNodeState.READY: 3, ElasticNodeState.FAILED: 1}
-    site_plots.draw_node_history([NodeCounts(at=SINCE, nodes=nodes)], SINCE, NOW, path)
+    site_plots.draw_node_history([NodeCounts(at=SINCE, nodes=nodes)], NOW, path)
 
 
 def draw_campaign(path: str) -> None:
@@ -47,11 +47,11 @@ def draw_campaign(path: str) -> None:
         CampaignTaskEndCounts(at=NOW, cluster=name, tasks=count, failed=0) for name, count in (("beta", 2), ("c", 1))
     ]
     shown = make_shown_campaign(tasks=9, ended=3, failed=1, submitted_at=SINCE, p50_at=NOW + timedelta(hours=1))
-    site_plots.draw_campaign_ends(shown, ends, path)
+    site_plots.draw_campaign_ends(shown, ends, NOW, path)
 
 
 def draw_nothing(path: str) -> None:
-    site_plots.draw_campaign_ends(make_shown_campaign(submitted_at=SINCE), [], path)
+    site_plots.draw_campaign_ends(make_shown_campaign(submitted_at=SINCE), [], NOW, path)
 
 
 @pytest.mark.filterwarnings("error")
