@@ -9,6 +9,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted({ROOT / "README.md", *(ROOT / "docs").rglob("*.md")}))
+RUNBOOK = ROOT / "docs/how-to/troubleshooting.md"  # its commands are typed during the symptoms
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE = re.compile(r"<<'(\S+)'$")  # a here-document: what is typed goes on to the line that it names
 ANYTHING = "..."

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.cli.command_relay_and_runner_wait import WAITING
-from tests.docs.console import PAGES, ROOT, Typed, console, matches
+from tests.docs.console import PAGES, ROOT, RUNBOOK, Typed, console, matches
 from tests.lab.campaigns import runner
 from tests.lab.grid import LAB, Grid
 
@@ -20,7 +20,7 @@ ASKS = ("gridbridge why", "gridbridge status")
 BALANCER = "/var/lib/gridbridge-admin"
 NEWS_LIMIT_S = 15
 CLOSE_LIMIT_S = 5
-RUN = [page for page in PAGES if console(page.read_text())]
+RUN = [page for page in PAGES if page != RUNBOOK and console(page.read_text())]
 
 
 class Shell:
