@@ -74,7 +74,7 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
         first, path = next(iter(storage.paths_by_cluster.items()))
         login = accesses[first].login
         machine = login.host if login else local_host_facts.this_host_name()
-        listings = {at: _list_storage_area(accesses[at], path) for at, path in storage.paths_by_cluster.items()}
+        listings = {at: list_storage_area(accesses[at], path) for at, path in storage.paths_by_cluster.items()}
         listing = listings[first]
         owners = _misowned_storage_folders(accesses[first], listing[:MOST]) if listing is not None else None
         most = MOST if listing and len(listing) > MOST else 0
@@ -106,10 +106,10 @@ def _check_program(item: str, program: str, hint: str) -> CheckFinding:
     return CheckFinding.finding_by_condition(not trouble, item, trouble or program, right, hint=hint)
 
 
-def _list_storage_area(cluster: AnyClusterAccessSettings, path: str) -> list[str] | None:
+def list_storage_area(cluster: AnyClusterAccessSettings, path: str) -> list[str] | None:
     """Return the first MOST + 1 entries of an area; None without an answer or a readable folder."""
     try:
-        return _run_shell_script_at_cluster(cluster, LIST, path, str(MOST + 1)).split("\0")[:-1]
+        return run_shell_script_at_cluster(cluster, LIST, path, str(MOST + 1)).split("\0")[:-1]
     except GridbridgeError:
         return None  # other findings report a cluster that does not answer
 
@@ -119,13 +119,13 @@ def _misowned_storage_folders(cluster: AnyClusterAccessSettings, entries: list[s
     strange = account_and_file_findings.account_folders_with_wrong_owner(entries)
     text = "".join(f"{name}\n" for name in strange).encode()
     try:
-        accounts = _run_shell_script_at_cluster(cluster, ACCOUNTS, text=text).splitlines() if strange else []
+        accounts = run_shell_script_at_cluster(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
         return None
     return {name: strange[name] for name in accounts if name in strange}
 
 
-def _run_shell_script_at_cluster(cluster: AnyClusterAccessSettings, script: str, *words: str, text: bytes = b"") -> str:
+def run_shell_script_at_cluster(cluster: AnyClusterAccessSettings, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
     answer = ssh.run_over_ssh(cluster.login, argv, dict(BARE), LIMIT_S, text).require_success()
     return answer.stdout.decode("utf-8", "replace")
@@ -181,14 +181,18 @@ def check_runner_activity(
 ) -> Iterator[CheckFinding]:
     """Check that a runner runs while campaigns or requests wait; paused campaigns need no runner."""
     with suppress(OSError, GridbridgeError):
-        shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
+        going_on = count_unfinished_campaigns(folder)
         cycle = published_campaign_files.read_published_campaign_value(PublishedTaskSendExplanations, folder)
-        campaigns = shown.campaigns if shown else ()
-        going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None
         yield from service_fault_findings.campaign_runner_cycle_findings(
             going_on, _count_files_awaiting_runner(brought), last, clock.now()
         )
+
+
+def count_unfinished_campaigns(folder: str = fixed_paths.PUBLISHED) -> int:
+    """Count the published campaigns that are neither paused nor ended."""
+    shown = published_campaign_files.read_published_campaign_value(PublishedCampaignList, folder)
+    return sum(campaign.state is CampaignState.IN_TREATMENT for campaign in shown.campaigns) if shown else 0
 
 
 def check_master_records(

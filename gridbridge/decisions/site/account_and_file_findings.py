@@ -212,6 +212,23 @@ def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple
     )
 
 
+def account_removal_edits(name: str, uid: int, paths: Iterable[str]) -> Iterator[SetupEdit]:
+    """Yield the edits that end an account's processes, and remove files and folders, and last the account.
+
+    A folder that is a mount point stays, but empty: it belongs to the administrator again.
+    """
+    if uid:
+        wait = f"timeout 30 sh -c 'while pgrep -u {name} >/dev/null; do sleep 0.2; done'"
+        yield SetupEdit(verb=SetupEditVerb.SHELL, name=f"end the processes of {name}", value=f"pkill -u {name}; {wait}")
+    for path in paths:
+        quoted = shlex.quote(path)
+        emptied = f"find {quoted} -mindepth 1 -delete && chown root:root {quoted} && chmod 0755 {quoted}"
+        line = f"if mountpoint -q {quoted}; then {emptied}; else rm -rf {quoted}; fi"
+        yield SetupEdit(verb=SetupEditVerb.SHELL, name=f"remove {path} with its content", value=line)
+    if uid:
+        yield SetupEdit(verb=SetupEditVerb.SHELL, name=f"remove account {name}", value=f"userdel {name}")
+
+
 def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
     """Check that the service account exists; `uid` 0 means a missing account."""
     return system_account_finding(site.service_account, uid, HOME)

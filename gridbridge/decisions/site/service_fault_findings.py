@@ -209,11 +209,7 @@ def _format_age(passed: timedelta) -> str:
 
 
 RUNNER_LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow cycle takes a minute or two
-RUNNER_HINT = (
-    "start gridbridge-runner as the service account:"
-    " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
-    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if gridbridge-runner runs, its log says why"
-)
+RUNNER_HINT = "gridbridge setup campaigns --apply starts gridbridge-runner; if gridbridge-runner runs, its log says why"
 
 
 def campaign_runner_cycle_findings(

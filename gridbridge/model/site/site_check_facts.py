@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from gridbridge.model.fixed_paths import UNIT_FOLDER
 from gridbridge.model.job_and_queue_states import QueueInstanceState
 
 
@@ -103,6 +104,25 @@ class TransferHostFacts:
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # a cluster's ssh host if it lacks rsync, else ''
     stages: Mapping[str, StageDirFacts] = field(default_factory=dict)
     queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStartFacts:
+    """How this host starts a capability's programs."""
+
+    account: str  # the service account
+    cron: str = ""  # text of the capability's file in /etc/cron.d
+    has_cron_file: bool = False
+    has_systemd: bool = False
+    has_transfer_queues: bool = True
+    units: Mapping[str, str] = field(default_factory=dict)  # path of each program's unit that exists
+    enabled: frozenset[str] = frozenset()  # programs whose units systemd starts at boot
+    shipped_units: Mapping[str, str] = field(default_factory=dict)  # texts of gridbridge's own units
+
+    @property
+    def own_or_enabled_units(self) -> tuple[str, ...]:
+        """The programs with a unit of an administrator, or an enabled unit of a package."""
+        return tuple(name for name, path in self.units.items() if path.startswith(UNIT_FOLDER) or name in self.enabled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

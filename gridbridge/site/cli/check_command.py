@@ -39,6 +39,7 @@ from gridbridge.site import (
     admission_rule_load_check,
     balancer_setup,
     besteffort_setup,
+    campaign_and_data_setup,
     setup_edits,
     site_inspection,
     storage_provider_and_runner_checks,
@@ -180,13 +181,18 @@ def _check_rsync_and_folders_at_clusters(
 ) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
     """Check files at one cluster after the other, because parallel sessions would need more logins."""
     without_rsync, stages = find_ssh_hosts_without_rsync(policy), inspect_ssh_stage_dirs(policy)
-    return without_rsync, stages, tuple(storage_provider_and_runner_checks.check_storage_area_owners(policy))
+    areas = (
+        *campaign_and_data_setup.check_data_setup(policy),
+        *storage_provider_and_runner_checks.check_storage_area_owners(policy),
+    )
+    return without_rsync, stages, areas
 
 
 def _check_campaign_service(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     yield from storage_provider_and_runner_checks.check_runner_activity(clock)
     yield from storage_provider_and_runner_checks.check_master_records(policy)
     yield from storage_provider_and_runner_checks.check_programs_of_campaigns(policy)
+    yield from campaign_and_data_setup.check_campaign_setup(policy)
 
 
 def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:

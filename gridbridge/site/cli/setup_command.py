@@ -17,7 +17,13 @@ from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupReques
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
 from gridbridge.shell import local_host_facts, program_lock_file, safe_files
-from gridbridge.site import balancer_setup, besteffort_setup, configuration_wait, transfer_queue_setup
+from gridbridge.site import (
+    balancer_setup,
+    besteffort_setup,
+    campaign_and_data_setup,
+    configuration_wait,
+    transfer_queue_setup,
+)
 from gridbridge.site.setup_preview import SetupPreview, restarted_programs
 from gridbridge.site.transfer_queue_request import TransferQueueOptions
 from gridbridge.site.transfer_queue_setup import (
@@ -70,6 +76,9 @@ def action_options(command: Command) -> Command:
     return command_with_action
 
 
+REMOVE = click.option("--remove", "is_removed", is_flag=True, help="Remove what the command has made.")
+
+
 @click.group(cls=FullSentenceCommandGroup)
 def setup() -> None:
     """Set up this host and its cluster.
@@ -88,19 +97,24 @@ def setup() -> None:
 
 @setup.command(name="host")
 @action_options
-def setup_host(action: SetupAction) -> None:
+@REMOVE
+def setup_host(action: SetupAction, is_removed: bool) -> None:
     """Make the service's account, folders and sudoers line.
+
+    --remove ends the service, and removes account, state file, spool, root's ledger and logs: save what you want to
+    keep. It refuses while transfer queues, the campaign service or its campaigns need the service. gridbridge.toml
+    stays.
 
     \b
     Example:
       gridbridge setup host --apply
+      gridbridge setup host --remove
     """
-    policy = configuration_file.load_configuration(CONFIG)
-    steps = transfer_queue_setup.plan_host_setup(policy)
-    _require_root_to_apply(steps, action)
-    if act_on_setup_steps(steps, policy, action=action):
-        policy = configuration_file.load_configuration(CONFIG)
-        refuse_remaining_setup_steps(transfer_queue_setup.plan_host_setup(policy))
+    _act_on_plan(
+        campaign_and_data_setup.plan_host_removal if is_removed else transfer_queue_setup.plan_host_setup, action
+    )
+    if is_removed and action is SetupAction.APPLY:
+        safe_files.remove_file(f"{CONFIG}.lock")
 
 
 @setup.command()
@@ -250,6 +264,59 @@ def setup_balance(action: SetupAction, is_removed: bool) -> None:
     _require_root_to_apply(steps, action)
     if act_on_setup_steps(steps, policy, action=action):
         refuse_remaining_setup_steps(planned(policy))
+
+
+@setup.command(name="campaigns")
+@action_options
+@REMOVE
+def setup_campaigns(action: SetupAction, is_removed: bool) -> None:
+    """Start the campaign service: account, folders and sudoers line, and units of systemd or lines of cron.
+
+    On a host with systemd the units of gridbridge-runner and gridbridge-nikita start the programs, elsewhere
+    /etc/cron.d/gridbridge-campaigns. A site without transfer queues gets the poller's unit as well. --remove stops the
+    units and removes the files; account and folders stay.
+
+    \b
+    Example:
+      gridbridge setup campaigns
+      gridbridge setup campaigns --apply
+    """
+    plan = campaign_and_data_setup.plan_campaign_removal if is_removed else campaign_and_data_setup.plan_campaign_setup
+    _act_on_plan(plan, action)
+
+
+@setup.command(name="data")
+@action_options
+@REMOVE
+def setup_data(action: SetupAction, is_removed: bool) -> None:
+    """Make the folders of storage areas, and the rounds that maintain the replicas of datasets.
+
+    The folders are those of [storage.NAME] in gridbridge.toml. For a folder on a host that is reached by ssh, the
+    command prints the line for an administrator of that host. --remove removes the rounds and empty folders.
+
+    \b
+    Example:
+      gridbridge setup data
+      gridbridge setup data --apply
+    """
+    setup_of_data = campaign_and_data_setup
+    plan, warnings = (
+        (setup_of_data.plan_data_removal, setup_of_data.unremoved_folder_warnings)
+        if is_removed
+        else (setup_of_data.plan_data_setup, setup_of_data.storage_folder_warnings)
+    )
+    for warning in warnings(configuration_file.load_configuration(CONFIG)):
+        _print_warning(warning)
+    _act_on_plan(plan, action)
+
+
+def _act_on_plan(plan: Callable[[Policy], Sequence[SetupStep]], action: SetupAction) -> None:
+    """Plan and act as root; a step that remains afterwards is an error."""
+    policy = configuration_file.load_configuration(CONFIG)
+    steps = plan(policy)
+    _require_root_to_apply(steps, action)
+    if act_on_setup_steps(steps, policy, action=action):
+        refuse_remaining_setup_steps(plan(policy))
 
 
 def _require_root_to_apply(steps: Sequence[SetupStep], action: SetupAction) -> None:
