@@ -78,7 +78,7 @@ def _unreadable_file_advice(path: str, error: OSError) -> str:
     if path != CONFIG:
         return ""
     if isinstance(error, FileNotFoundError):
-        return f"; {ELSEWHERE}; on a new host expected a copy of {SAMPLE}"
+        return f"; {ELSEWHERE}; on a new host run gridbridge init"
     return f"; expected a readable copy of {SAMPLE}"
 
 

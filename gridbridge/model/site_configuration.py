@@ -55,6 +55,11 @@ class ClusterKind(StrEnum):
     EMBEDDED = "embedded"
 
 
+def has_qmaster(kind: ClusterKind) -> bool:
+    """Say whether clusters of a kind have a qmaster, and therefore the two ports of Grid Engine."""
+    return "qmaster_port" in dict(ACCESS[kind].SETTINGS)
+
+
 class JobEndPushKind(StrEnum):
     """The way in which a cluster reports at once that a job has ended."""
 

@@ -11,11 +11,12 @@ from click.testing import CliRunner
 
 from gridbridge.cli import main
 from gridbridge.config import configuration_file
-from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
+from gridbridge.decisions.site.check_report_lines import WHY
+from gridbridge.model.site.check_report import CheckReport, CheckReportItem
+from gridbridge.model.site.setup_findings_and_edits import CheckSubject, FindingSeverity, SetupEdit
 from gridbridge.shell import program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command, setup_command
-from gridbridge.site.cli.check_command import CheckReport, CheckReportItem
 from tests.cli.commands import commands_by_name
 
 CONFIG = """[site]
@@ -81,7 +82,7 @@ def test_a_missing_configuration_prints_one_line(configured: Path, run: Run, mon
     status, _, err = run("setup", "transfer", "beta")
 
     assert status == 2
-    assert "expected a copy of" in err
+    assert err.endswith("on a new host run gridbridge init\n")
 
 
 @pytest.mark.parametrize("what", [("host",), ("transfer", "beta"), ("besteffort",), ("order",)])
@@ -186,14 +187,14 @@ def test_check_prints_the_correcting_command(run: Run, report: Report) -> None:
     report("broken")
 
     assert run("check")[1].split("\n") == [
-        "STATE   ITEM    FOUND  RIGHT",
-        "broken  poller  f      r",
-        "",
-        "# poller",
-        "mend",
         "broken: 0 of 1 items are right",
         "",
+        f"this host: {WHY[CheckSubject.HOST]}",
+        "broken   poller: f; expected r",
+        "         mend",
+        "",
     ]
+    assert run("check", "--quiet") == (2, "broken: this host: poller: f\n", "")
 
 
 def test_check_prints_a_hint_shared_by_several_items_once(
@@ -207,14 +208,14 @@ def test_check_prints_a_hint_shared_by_several_items_once(
     status, out, _ = run("check")
 
     assert (status, len(report.items)) == (2, 2)
-    assert out.count(f"# file {wrong}: edit the file") == 1
+    assert out.count("# edit the file") == 1
 
 
 def test_check_json_has_every_field(run: Run, report: Report) -> None:
     report("warning")
 
     item: dict[str, object] = {"name": "poller", "state": "warning", "found": "f", "right": "r"}
-    item |= {"commands": ["mend"], "where": "", "hint": ""}
+    item |= {"commands": ["mend"], "where": "", "hint": "", "subject": "this host", "is_unanswered": False}
     assert json.loads(run("check", "--json")[1]) == {"items": [item], "worst": "warning"}
 
 

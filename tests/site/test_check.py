@@ -8,7 +8,12 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    CheckSubject,
+    FindingSeverity,
+    TransferSetupSituation,
+)
 from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import SshLogin
@@ -94,15 +99,21 @@ def test_a_queue_to_a_cluster_that_refuses_this_users_login_is_only_a_warning(
     assert (found.found == "not visible to this user") is (state is FindingSeverity.WARNING)
 
 
-def test_check_without_a_configuration_says_on_which_host_to_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_check_of_a_fresh_site_is_one_line_with_the_command_that_configures_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(configuration_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
+    path = f"{tmp_path}/gridbridge.toml"
+    for module in (configuration_file, service):
+        monkeypatch.setattr(module, "CONFIG", path)
 
-    (item,) = service.check_site(Clock(), f"{tmp_path}/gridbridge.toml").items
+    (item,) = service.check_site(Clock(), path).items
+    with pytest.raises(SystemExit) as ended:
+        service.check.callback(is_json=False, is_all=False, is_quiet=False, path=path)
 
     assert "run this on the transfer host, where the service is" in item.found
-    assert item.hint == ""
+    assert (item.commands, item.subject) == (("gridbridge init",), CheckSubject.CONFIGURATION)
+    line = f"broken: {path} is missing: on the transfer host run `gridbridge init`\n"
+    assert (ended.value.code, capsys.readouterr().out) == (2, line)
 
 
 def test_check_queries_the_local_cluster_once_for_all_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,12 @@ from gridbridge.model.site.visible_clusters import (
     SiteView,
     VisibleCluster,
 )
-from gridbridge.model.site_configuration import ClusterKind, ClusterSection
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, has_qmaster
 
 NO_OWN_CLUSTER = "hub"  # name of a site without a batch system
 NONE, YES, NO = "none", "yes", "no"
 PORTS_FORM = "NAME=QMASTER,EXECD, or NAME=oar"
+WITHOUT_PORTS = (ClusterKind.OAR.value,)  # words that stand for a cluster without ports
 COMMENT_COLUMN = 32
 
 
@@ -121,7 +122,7 @@ def clusters_without_ports(chosen: Mapping[str, ChosenCluster], answers: InitAns
     return tuple(
         name
         for name, cluster in chosen.items()
-        if cluster.visible.kind is ClusterKind.GRIDENGINE and not cluster.visible.ports and name not in answers.ports
+        if has_qmaster(cluster.visible.kind) and not cluster.visible.ports and name not in answers.ports
     )
 
 
@@ -129,7 +130,7 @@ def clusters_that_may_share_spool(chosen: Mapping[str, ChosenCluster], home: str
     return tuple(
         name
         for name, cluster in chosen.items()
-        if name != home and not cluster.ssh and cluster.visible.kind is ClusterKind.GRIDENGINE
+        if name != home and not cluster.ssh and has_qmaster(cluster.visible.kind)
     )
 
 
@@ -170,7 +171,7 @@ def _parse_ports(text: str) -> dict[str, DaemonPorts | None]:
 
 
 def _parse_port_pair(name: str, text: str) -> DaemonPorts | None:
-    if text == ClusterKind.OAR:
+    if text in WITHOUT_PORTS:
         return None
     qmaster, _, execd = text.partition(",")
     if not (is_port(qmaster) and is_port(execd)):
@@ -207,7 +208,7 @@ def first_configuration_text(view: SiteView, answers: InitAnswers) -> str:
 def _cluster_section_text(name: str, cluster: ChosenCluster, *, is_shared: bool) -> str:
     visible = cluster.visible
     usual = ClusterSection(kind=visible.kind).with_defaults(name)
-    is_cell = visible.kind is ClusterKind.GRIDENGINE
+    is_cell = has_qmaster(visible.kind)
     section = replace(
         usual,
         root=(is_cell and visible.root) or usual.root,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
@@ -9,9 +10,17 @@ from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values
 from gridbridge.model.fixed_paths import CONFIG, HOME, METHODS, PYTHON
 from gridbridge.model.job_and_queue_states import QueueInstanceState, QueueStartBlocker
 from gridbridge.model.published_status_and_reports import number_with_noun
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    CheckSubject,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+    findings_about,
+)
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts, TransferHostFacts
-from gridbridge.model.site_configuration import ClusterKind, Policy
+from gridbridge.model.site_configuration import ClusterKind, Policy, has_qmaster
+from gridbridge.model.transfer_route import ACCESS
 
 MAX_SKEW_S = 5.0  # largest accepted clock difference: load values from the future are rejected
 TriedVersion = tuple[re.Pattern[str], str, str]  # pattern, expected version, and advice about other versions
@@ -29,15 +38,24 @@ NEEDS_SOMEBODY = frozenset((QueueStartBlocker.ERROR, QueueStartBlocker.DISABLED,
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Check the poller, clusters, keys, rsync and queues of a running site."""
-    yield _poller_process_and_load_value_finding(facts.poller, policy)
-    yield from service_fault_findings.stale_configuration_findings(facts.poller)
+    poller = _poller_process_and_load_value_finding(facts.poller, policy)
+    stale = service_fault_findings.stale_configuration_findings(facts.poller)
+    yield from findings_about(CheckSubject.SERVICE, (poller, *stale))
+    yield from findings_about(CheckSubject.CLUSTERS, _cluster_findings(facts, policy))
+    for queue, state in facts.queues.items():
+        yield from findings_about(CheckSubject.QUEUES, _transfer_queue_state_findings(queue, state, policy))
+
+
+def _cluster_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
     for name, cell in facts.cells.items():
         cluster = policy.clusters.get(name)
         if cell.is_shut and not facts.is_root:
             yield CheckFinding.warning_finding(name, UNSEEN)
         else:
-            judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
-            yield from judge(name, cell, facts.name)
+            kind = cluster.kind if cluster else ClusterKind.GRIDENGINE
+            is_unanswered = _may_answer_later(cell, kind)
+            for finding in JUDGES[kind](name, cell, facts.name):
+                yield replace(finding, is_unanswered=is_unanswered and finding.state is FindingSeverity.BROKEN)
     for key in facts.keys:
         item, right = f"{key.cluster}: {key.means} of {key.person}", f"logs in to account {key.account}"
         hint = f"until the {key.means} works, jobs of {key.person} for this cluster wait, or come home when refused"
@@ -51,8 +69,13 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
         missing = CheckFinding.warning_finding(f"{name}: rsync", f"missing on {host}", "on both hosts", hint=hint)
         yield missing if host else CheckFinding.ok_finding(f"{name}: rsync", "on both hosts")
     yield from (stage_dir_finding(name, stage) for name, stage in facts.stages.items())
-    for queue, state in facts.queues.items():
-        yield from _transfer_queue_state_findings(queue, state, policy)
+
+
+def _may_answer_later(cell: ClusterFacts, kind: ClusterKind) -> bool:
+    """Say whether a cluster is silent, although gridbridge.toml and the host's rights seem right."""
+    if ACCESS[kind].IS_OF_ONE_USER or cell.is_shut or cell.other_port or DENIED in cell.trouble:
+        return False
+    return bool(cell.trouble) and (not has_qmaster(kind) or bool(cell.master) or cell.trouble.startswith(BY_SSH))
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
@@ -207,13 +230,14 @@ def embedded_site_findings(
     """Check an embedded site's poller, clusters and queues; `slots` maps queue names to slots."""
     age, is_fresh = _age_of_load_values(poller, policy)
     right = f"values no older than {policy.poller.stale_s:g} s"
-    yield CheckFinding.finding_by_condition(is_fresh, "poller", age, right, SetupEdit.shell_command_edit(START))
-    yield from service_fault_findings.stale_configuration_findings(poller)
-    for name, cell in cells.items():
-        yield embedded_cluster_finding(name, cell)
+    values = CheckFinding.finding_by_condition(is_fresh, "poller", age, right, SetupEdit.shell_command_edit(START))
+    stale = service_fault_findings.stale_configuration_findings(poller)
+    yield from findings_about(CheckSubject.SERVICE, (values, *stale))
+    clusters = (embedded_cluster_finding(name, cell) for name, cell in cells.items())
+    yield from findings_about(CheckSubject.CLUSTERS, clusters)
     if not cells[policy.site.cluster].trouble:
-        for name in policy.queues:
-            yield _embedded_queue_slots_finding(name, slots, policy)
+        queues = (_embedded_queue_slots_finding(name, slots, policy) for name in policy.queues)
+        yield from findings_about(CheckSubject.QUEUES, queues)
 
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:

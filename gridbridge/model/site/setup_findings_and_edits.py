@@ -16,6 +16,19 @@ class FindingSeverity(StrEnum):
     BROKEN = "broken"
 
 
+class CheckSubject(StrEnum):
+    """The subjects by which `gridbridge check` groups its findings."""
+
+    CONFIGURATION = "gridbridge.toml"
+    HOST = "this host"
+    SERVICE = "service"
+    CLUSTERS = "clusters"
+    QUEUES = "transfer queues"
+    CAMPAIGNS = "campaigns"
+    ELASTIC = "balancer"
+    REBALANCE = "rebalancing"
+
+
 class SetupEditVerb(StrEnum):
     """The kinds of set-up edit: first those that Grid Engine's commands make, then those of this host."""
 
@@ -101,6 +114,8 @@ class CheckFinding:
     undo: tuple[SharedSettingUndo, ...] = ()
     where: str = ""  # host that has to run the edits; empty: this host
     hint: str = ""  # advice if no command on this host corrects the fault
+    subject: CheckSubject = CheckSubject.HOST
+    is_unanswered: bool = False  # whether the fault is a cluster without an answer
 
     @staticmethod
     def ok_finding(item: str, found: str) -> "CheckFinding":
@@ -131,6 +146,10 @@ class CheckFinding:
     ) -> "CheckFinding":
         state = FindingSeverity.BROKEN
         return CheckFinding(item=item, state=state, found=found, right=right, mend=mend, where=where, hint=hint)
+
+
+def findings_about(subject: CheckSubject, findings: Iterable[CheckFinding]) -> Iterator[CheckFinding]:
+    return (replace(finding, subject=subject) for finding in findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import click
 
@@ -14,6 +14,7 @@ from gridbridge.cli.command_groups_and_options import CONFIG_FILE
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site import (
     account_and_file_findings,
+    check_report_lines,
     running_site_findings,
     service_fault_findings,
     transfer_queue_findings,
@@ -22,12 +23,20 @@ from gridbridge.decisions.site import (
 from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
-from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, describe_error
+from gridbridge.errors import CommandFailed, ConfigError, FileWritableByOthers, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_and_queue_states import QueueInstanceState
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attribute_parser import QconfSettings, parse_qconf_words
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
+from gridbridge.model.site.check_report import CheckReport, CheckReportItem
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    CheckSubject,
+    FindingSeverity,
+    SetupEdit,
+    TransferSetupSituation,
+    findings_about,
+)
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import status_and_why_reports
@@ -66,26 +75,10 @@ from gridbridge.site.transfer_queue_setup import (
 from gridbridge.state import published_json
 
 AT_ONCE = 12
+INIT = "gridbridge init"
 NO_ROOT = CheckFinding.warning_finding(
     "user", "not root", hint="run the check as root: other users can't see every file, nor correct faults"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReport:
-    items: tuple["CheckReportItem", ...]
-    worst: FindingSeverity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReportItem:
-    name: str
-    state: FindingSeverity
-    found: str
-    right: str
-    commands: tuple[str, ...]
-    where: str
-    hint: str
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
@@ -98,15 +91,15 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     except ConfigError as error:
         poller = inspect_poller(sha256, clock.now_s())
         stale = service_fault_findings.stale_configuration_findings(poller, is_right=False)
-        return _check_report_of_findings((*_configuration_error_findings(error), *stale), None)
+        wrong = findings_about(CheckSubject.CONFIGURATION, (*_configuration_error_findings(error), *stale))
+        return _check_report_of_findings(tuple(wrong), None)
     if service_fault_findings.is_new_configuration_refused(poller := inspect_poller(sha256, clock.now_s())):
         uid = local_host_facts.uid_of_account(policy.site.service_account)
         account = (
             () if policy.is_single_user_site else (account_and_file_findings.service_account_finding(uid, policy.site),)
         )
-        return _check_report_of_findings(
-            (*service_fault_findings.stale_configuration_findings(poller), *account), policy
-        )
+        stale = service_fault_findings.stale_configuration_findings(poller)
+        return _check_report_of_findings((*findings_about(CheckSubject.CONFIGURATION, stale), *account), policy)
     log_in_to_ssh_clusters(policy)
     return _check_report_of_findings(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
@@ -147,29 +140,28 @@ def _check_non_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -
     facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync, stages=stages, queues=states.result())
-    yield from running_site_findings.no_transfer_queue_findings(policy)
-    yield from _check_published_transfers(policy)
+    yield from findings_about(CheckSubject.QUEUES, running_site_findings.no_transfer_queue_findings(policy))
+    yield from findings_about(CheckSubject.SERVICE, _check_published_transfers(policy))
     yield from running_site_findings.running_site_findings(facts, policy)
     queues: Mapping[str, QconfSettings] = {}
     with suppress(GridbridgeError):
         queues = home.result().setup.queues
-    yield from transfer_queue_findings.unconfigured_queue_findings(queues, policy)
-    yield from transfer_queue_setup.check_queue_order(policy, queues)
+    unconfigured = transfer_queue_findings.unconfigured_queue_findings(queues, policy)
+    order = transfer_queue_setup.check_queue_order(policy, queues)
+    yield from findings_about(CheckSubject.QUEUES, (*unconfigured, *order))
     answering = (name for name, cell in cells.items() if not cell.trouble)
-    yield from (finding for name in answering for finding in best[name].result())
-    yield from own.result()
-    yield from admitting.result()
-    yield from _check_campaign_service(policy, clock)
-    yield from status_and_why_reports.rebalance_round_findings(clock.now())
-    yield from names
-    yield storage_provider_and_runner_checks.check_running_versions()
-    yield from _check_queue_tmpdirs(queues, policy)
+    besteffort_findings = (finding for name in answering for finding in best[name].result())
+    yield from findings_about(CheckSubject.CAMPAIGNS, (*besteffort_findings, *admitting.result()))
+    yield from findings_about(CheckSubject.ELASTIC, own.result())
+    yield from _check_campaigns_and_rebalancing(policy, clock, names)
+    yield from findings_about(CheckSubject.QUEUES, _check_queue_tmpdirs(queues, policy))
     if policy.queues:
         slots = transfer_queue_findings.total_transfer_slots(policy)
-        yield transfer_queue_findings.user_spool_limit_finding(policy, slots)
+        limit = transfer_queue_findings.user_spool_limit_finding(policy, slots)
+        yield replace(limit, subject=CheckSubject.CONFIGURATION)
     poller = facts.poller if _has_poller_fresh_load_values(facts.poller, policy) else None
     for queue, situation in situations.items():
-        yield from _check_transfer_queue(queue, situation, poller)
+        yield from findings_about(CheckSubject.QUEUES, _check_transfer_queue(queue, situation, poller))
 
 
 def _has_poller_fresh_load_values(poller: PollerProcessFacts, policy: Policy) -> bool:
@@ -193,6 +185,16 @@ def _check_campaign_service(policy: Policy, clock: Clock) -> Iterator[CheckFindi
     yield from storage_provider_and_runner_checks.check_master_records(policy)
     yield from storage_provider_and_runner_checks.check_programs_of_campaigns(policy)
     yield from campaign_and_data_setup.check_campaign_setup(policy)
+
+
+def _check_campaigns_and_rebalancing(
+    policy: Policy, clock: Clock, areas: Iterable[CheckFinding]
+) -> Iterator[CheckFinding]:
+    yield from findings_about(CheckSubject.CAMPAIGNS, _check_campaign_service(policy, clock))
+    rounds = status_and_why_reports.rebalance_round_findings(clock.now())
+    yield from findings_about(CheckSubject.REBALANCE, (*rounds, *areas))
+    version = storage_provider_and_runner_checks.check_running_versions()
+    yield replace(version, subject=CheckSubject.SERVICE)
 
 
 def _check_published_transfers(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
@@ -232,14 +234,12 @@ def _check_embedded_site(policy: Policy, sha256: str | None, clock: Clock) -> It
         facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
     cells, home = dict(zip(names, facts, strict=True)), policy.site.cluster
     slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
-    yield from running_site_findings.no_transfer_queue_findings(policy)
+    yield from findings_about(CheckSubject.QUEUES, running_site_findings.no_transfer_queue_findings(policy))
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
     yield from running_site_findings.embedded_site_findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
-    yield from admission_rule_load_check.check_admission_rules_load("")
-    yield from storage_provider_and_runner_checks.check_storage_area_owners(policy)
-    yield from _check_campaign_service(policy, clock)
-    yield from status_and_why_reports.rebalance_round_findings(clock.now())
-    yield storage_provider_and_runner_checks.check_running_versions()
+    yield from findings_about(CheckSubject.CAMPAIGNS, admission_rule_load_check.check_admission_rules_load(""))
+    areas = storage_provider_and_runner_checks.check_storage_area_owners(policy)
+    yield from _check_campaigns_and_rebalancing(policy, clock, areas)
 
 
 def _check_transfer_queue(
@@ -250,9 +250,10 @@ def _check_transfer_queue(
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
         yield from unreported_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
-        yield storage_provider_and_runner_checks.unchecked_part_finding(
+        unchecked = storage_provider_and_runner_checks.unchecked_part_finding(
             f"queue {queue}", error, FindingSeverity.BROKEN, "first make sure that the qmasters answer"
         )
+        yield replace(unchecked, is_unanswered=isinstance(error, CommandFailed))
 
 
 def _read_transfer_queue_setup_situation(
@@ -274,8 +275,11 @@ def _configuration_error_findings(error: ConfigError) -> Iterator[CheckFinding]:
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
-        hint = "edit the file" if os.path.exists(path) else ""  # for a missing file the error message itself has advice
-        yield CheckFinding.fault_finding(f"file {path}", wrong, hint=hint)
+        if os.path.lexists(path):
+            yield CheckFinding.fault_finding(f"file {path}", wrong, hint="edit the file")
+        else:  # the error message itself has advice
+            mend = (SetupEdit.shell_command_edit(INIT),) if path == CONFIG else ()
+            yield CheckFinding.fault_finding(f"file {path}", wrong, "", *mend)
 
 
 def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
@@ -295,6 +299,8 @@ def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy
                 ),
                 where=finding.where,
                 hint=replace_control_characters(finding.hint),
+                subject=finding.subject,
+                is_unanswered=finding.is_unanswered,
             )
             for finding in findings
         ),
@@ -302,49 +308,44 @@ def _check_report_of_findings(findings: tuple[CheckFinding, ...], policy: Policy
     )
 
 
-STATUS = {FindingSeverity.OK: 0, FindingSeverity.WARNING: 1, FindingSeverity.BROKEN: 2}
-HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
-
-
 @click.command()
 @click.option("--json", "is_json", is_flag=True, help="Print all items as JSON.")
 @click.option("--all", "is_all", is_flag=True, help="Show items without faults as well.")
+@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Print one line a fault, and nothing on a good site.")
 @CONFIG_FILE
-def check(is_json: bool, is_all: bool, path: str) -> None:
+def check(is_json: bool, is_all: bool, is_quiet: bool, path: str) -> None:
     """Check the site, and print the commands that correct its faults.
 
     The command checks rights, files, clusters and the poller. Run the command as root on the transfer host; for other
-    users warnings list what was not visible. Below the table stands a command for each fault, to be pasted. With
-    --config the site is checked by another configuration than the programs use: check a change before you install the
-    change.
+    users warnings list what was not visible. Faults are grouped by subject, the worst first; below each fault stands
+    the command that corrects it, to be pasted. A site without faults is two lines. With --config the site is checked by
+    another configuration than the programs use: check a change before you install the change.
 
-    Exit status: 0 no fault; 1 warnings; 2 a broken part.
+    Exit status, also for monitoring: 0 no fault; 1 warnings; 2 a broken part; 75 the only broken parts are clusters
+    that gave no answer.
 
     \b
     Example:
       gridbridge check
-      gridbridge check --json
+      gridbridge check --quiet
     """
     report = check_site(Clock(), path)
     if is_json:
         output_and_errors.print_json(asdict(report))
+    elif is_quiet:
+        _print_lines(check_report_lines.quiet_check_report_lines(report))
+    elif [item.commands for item in report.items] == [(INIT,)]:
+        output_and_errors.print_line(f"{report.worst.value}: {path} is missing: on the transfer host run `{INIT}`")
     else:
-        _print_check_report(report, is_all)
-    raise SystemExit(STATUS[report.worst])
+        _print_lines(check_report_lines.check_report_lines(report, is_all))
+    raise SystemExit(report.exit_status)
 
 
-def _print_check_report(report: CheckReport, is_all: bool) -> None:
-    shown = [item for item in report.items if is_all or item.state != FindingSeverity.OK]
-    if shown:
-        rows = [(item.state.value, item.name, item.found, item.right) for item in shown]
-        output_and_errors.print_table(HEAD, rows, lambda row: output_and_errors.STYLES[row[0]])
-    for paragraph in dict.fromkeys(_format_correcting_commands(item) for item in shown if item.commands or item.hint):
-        output_and_errors.print_line(paragraph)
-    right = sum(item.state in (FindingSeverity.OK, FindingSeverity.NOTE) for item in report.items)
-    output_and_errors.print_line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
-
-
-def _format_correcting_commands(item: CheckReportItem) -> str:
-    where = f" (to be run on {item.where})" if item.where else ""
-    title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
-    return "\n".join((title, *item.commands))
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print lines; at a terminal the state at the start of a line has its colour."""
+    for line in lines:
+        state, blank, rest = line.partition(" ")
+        style = output_and_errors.STYLES.get(state.rstrip(":"), "").split()
+        if style and output_and_errors.is_stdout_terminal():
+            line = f"{click.style(state, fg=style[-1], bold='bold' in style)}{blank}{rest}"
+        output_and_errors.print_line(line)

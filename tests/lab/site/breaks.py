@@ -166,9 +166,10 @@ class Site:
 
     def check(self) -> dict[str, dict[str, Any]]:
         done = self.grid.on(MASTER, "gridbridge", "check", "--json")
-        assert done.status in (0, 1, 2), done
         report = json.loads(done.out)
-        assert done.status == ["ok", "warning", "broken"].index(report["worst"])
+        broken = [item for item in report["items"] if item["state"] == "broken"]
+        is_silent = bool(broken) and all(item["is_unanswered"] for item in broken)
+        assert done.status == (75 if is_silent else ["ok", "warning", "broken"].index(report["worst"])), done
         return {each["name"]: each for each in report["items"]}
 
     def wrong(self) -> dict[str, dict[str, Any]]:

@@ -132,7 +132,7 @@ def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
 
         assert grid.accounting_of_end(job)["exit_status"] == "3"
     assert not after & set(before)
-    assert ["broken", "poller"] in [line.split()[:2] for line in check.splitlines()], check
+    assert ["broken", "poller:"] in [line.split()[:2] for line in check.splitlines()], check
     log = grid.sh("alpha-master", "cat /var/log/gridbridge-sensor.log")
     assert f"poller {before[0]} gave no sign of life for 20 s: killed" in log
 
