@@ -36,17 +36,17 @@ GB = 10**9
 HALF_HOUR = timedelta(minutes=30)
 
 
-def busy_site(folder: Path) -> tuple[str, str]:
-    """Publish the files of a busy site; return the service's folder and the balancer's."""
+def busy_site(folder: Path, name: str = HOSTILE + REVERSED) -> tuple[str, str]:
+    """Publish a busy site, with this name of a campaign; return the service's folder and the balancer's."""
     published, balance = folder / "published", folder / "balance"
     publish(published, busy_status())
     drains.make_cluster_drains_folder(str(published))
-    drain = PublishedClusterDrain(by="root", at=ago(5400), reason=f"new disks on Tuesday{REVERSED}")
+    drain = PublishedClusterDrain(by="root", at=ago(5400), reason="new disks on Tuesday")
     drains.drain_cluster("delta", drain, str(published))
     for value in (
-        busy_campaigns(),
+        busy_campaigns(name),
         PublishedTaskSendExplanations(at=ago(20)),
-        PublishedCampaignEvents(at=ago(5), events=busy_events()),
+        PublishedCampaignEvents(at=ago(5), events=busy_events(name)),
         PublishedClusterSlotsList(at=ago(5), clusters=busy_slots()),
     ):
         published_campaign_files.publish_campaign_value(value, str(published))
@@ -82,7 +82,7 @@ def busy_status() -> published_json.reports.PublishedFilesSnapshot:
     )
 
 
-def busy_campaigns() -> PublishedCampaignList:
+def busy_campaigns(name: str) -> PublishedCampaignList:
     bag = measured.campaigns().campaigns[0]
     sweep = replace(
         bag,
@@ -100,9 +100,7 @@ def busy_campaigns() -> PublishedCampaignList:
         p50_at=NOW + timedelta(hours=7.4),
         p90_at=NOW + timedelta(hours=9.1),
     )
-    hostile = replace(
-        bag, number=42, name=HOSTILE + REVERSED, owner="bob", at=(), ended=0, failed=0, tasks=80, waiting=80
-    )
+    hostile = replace(bag, number=42, name=name, owner="bob", at=(), ended=0, failed=0, tasks=80, waiting=80)
     over = replace(bag, number=40, name="reads", state=CampaignState.TERMINATED, ended=100, at=(), failed=0)
     return PublishedCampaignList(at=ago(5), campaigns=(over, sweep, hostile))
 
@@ -131,7 +129,7 @@ def busy_slots() -> tuple[PublishedClusterSlots, ...]:
     return beta, delta
 
 
-def busy_events() -> tuple[CampaignEvent, ...]:
+def busy_events(name: str) -> tuple[CampaignEvent, ...]:
     failed = CampaignEvent(
         number=7,
         kind=CampaignEventSubject.TASK,
@@ -151,7 +149,7 @@ def busy_events() -> tuple[CampaignEvent, ...]:
         opened_at=ago(1260),
         last_at=ago(60),
         until=NOW + timedelta(minutes=4),
-        why=HOSTILE,
+        why=f"oarstat: no answer about {name}",
     )
     return failed, silent, replace(failed, number=6, closed_at=ago(60))
 

@@ -13,7 +13,7 @@ from gridbridge.model.site.site_page_rows import PageBar, PageBarPart, PageChart
 BOX = 100.0
 CURVE_POINTS = 120  # more points of a curve are not visible
 DAY = timedelta(days=1)
-LEAST_DAY_WIDTH = 6.0  # percent of the chart's width that a day's name needs
+LEAST_DAY_WIDTH = 9.0  # percent of the chart's width that a day's name needs
 Point = tuple[float, float]
 
 

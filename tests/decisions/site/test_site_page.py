@@ -237,10 +237,10 @@ def test_a_node_chart_is_open_where_no_round_read_the_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "last", "moment"), [(0, "01", "11:00"), (11, "01", "22:00"), (-12, "", "28 Feb 23:00")]
+    ("hours", "last", "moment"), [(0, "", "11:00"), (11, "01", "22:00"), (-12, "", "28 Feb 23:00")]
 )
 def test_days_and_times_are_those_of_the_given_zone(hours: int, last: str, moment: str) -> None:
-    """A day that has just begun is too narrow for its name."""
+    """A day of a few hours is too narrow for its name."""
     now = NOW.astimezone(timezone(timedelta(hours=hours)))
     days = chart_days(now)
 

@@ -13,6 +13,7 @@ from gridbridge.site.site_page_files import PublishedSiteReader, render_site_pag
 from tests.shown import NOW
 from tests.site.page_sites import HOSTILE, REVERSED, busy_site
 
+ROOT = Path(__file__).parents[3]
 TITLES = re.compile(r"<h2 id=\"(\w+)\"")
 FILES = (
     *("published/service.json", "published/load", "published/clusters/beta.json", "published/transfers.json"),
@@ -126,3 +127,16 @@ def test_an_unusable_folder_is_refused(site: Path, out: str, right: str) -> None
 
     assert f"{site}/{right}" in str(page(site, site / out).exception)
     assert not (site / "index.html").exists()
+
+
+def test_timer_and_cron_run_the_command_under_the_account_and_for_the_folder_of_the_how_to() -> None:
+    unit = (ROOT / "conf/systemd/gridbridge-page.service").read_text()
+    (cron,) = re.findall(r"^\*.*", (ROOT / "conf/cron.d/gridbridge-page").read_text(), re.MULTILINE)
+    how_to = (ROOT / "docs/how-to/operate.md").read_text()
+    values = dict(re.findall(r"^(\w+)=(.*)$", unit, re.MULTILINE))
+    command = values["ExecStart"].split()
+
+    assert cron.split()[5:] == [values["User"], *command]
+    assert command[:3] == ["/opt/gridbridge/bin/gridbridge", "page", "--out"]
+    assert command[3:] == [values["ReadWritePaths"]]
+    assert f"useradd --system {values['User']}\ninstall -d -o {values['User']} {command[3]}\n" in how_to
