@@ -191,8 +191,8 @@ class BlockedJobReader(Protocol[AccessSettings]):
 
 
 class JobAccountingReader(Protocol[AccessSettings]):
-    def query_accounting_records(self, access: AccessSettings, job_id: int, /) -> tuple[JobRunAccounting, ...]:
-        """Return the accounting records of all tasks and runs of a job."""
+    def query_accounting_records(self, access: AccessSettings, job: int | str, /) -> tuple[JobRunAccounting, ...]:
+        """Return the accounting records of all tasks and runs of a job, or of jobs with a name or pattern."""
 
     def parse_records_by_account_prefix(
         self, data: bytes, prefix: str, /

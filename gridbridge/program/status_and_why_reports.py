@@ -169,8 +169,8 @@ def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
     return frozenset(record.owner for record in records)
 
 
-def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
-    """Return a job's records in the home cluster's accounting; empty if the cluster keeps no accounting."""
+def home_accounting_records(policy: Policy, job: int | str) -> tuple[JobRunAccounting, ...]:
+    """Return home's records of a job, or of jobs with a name; empty if the cluster keeps no accounting."""
     home = configured_cluster_access(policy, policy.site.cluster)
     accounts = batch_adapter_of_cluster(home).accounts
     return accounts.query_accounting_records(home, job) if accounts else ()

@@ -249,9 +249,12 @@ def _statuses_and_signals_of_ends(ends: Sequence[JobEnd]) -> set[tuple[int | Non
     return {(end.exit_status, end.signal) for end in ends}
 
 
-def query_accounting_records(cell: GridEngineCellAccessSettings, job_id: int) -> tuple[JobRunAccounting, ...]:
-    """Return the records of all tasks and runs of a job; raise CommandFailed for an unreadable file."""
-    answer = run_client_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
+def query_accounting_records(cell: GridEngineCellAccessSettings, job: int | str) -> tuple[JobRunAccounting, ...]:
+    """Return the records of all tasks and runs of a job, or of jobs with a name or pattern.
+
+    Raises CommandFailed for an unreadable file.
+    """
+    answer = run_client_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job)))
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()

@@ -13,10 +13,12 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
 from gridbridge.model.transfer_route import AnyClusterAccessSettings
 from gridbridge.state import published_json
+from gridbridge.transfer.cli.remote_tool_arguments import is_in_ranges
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobQueriesAndChanges
 
+JobWithTasks = tuple[str, tuple[range, ...]]  # a local job, and ranges of its tasks; no range: all tasks
 LIMIT_S = 10.0  # timeout of a query to a cluster, short because a user waits for the answer
 
 
@@ -50,22 +52,24 @@ class RemoteJobActResult:
 
 
 def act_on_remote_tasks(
-    job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
+    job: JobWithTasks, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
-    """Act on the remote job of each task of a job; yield the results.
+    """Act on the remote jobs of a job's tasks; yield the results.
 
     If the job is at home, the error message names the command to use, `instead`, such as `qdel 12 deletes`. Raises
-    ParseError, or StateError without files.
+    StateError without files.
     """
-    number, task = parse_local_job_and_task(job)
+    number, tasks = job
     transfers = []
     for transfer in published_json.read_all_published_files(folder).transfers:
         name = parse_transfer_name(transfer.transfer)
-        if name.job == number and task in (0, name.task):
+        if str(name.job) == number and is_in_ranges(name.task, tasks):
             transfers.append(transfer)
     if not transfers:
-        text = f"job {job}: no task is away; {instead} a job at home"
-        yield RemoteJobActResult(job=job, is_done=False, text=text)
+        is_single = len(tasks) == 1 and len(tasks[0]) == 1
+        job_id = f"{number}.{tasks[0][0]}" if is_single else number
+        text = f"job {job_id}: no {'' if is_single or not tasks else 'such '}task is away; {instead} a job at home"
+        yield RemoteJobActResult(job=job_id, is_done=False, text=text)
     yield from act_on_remote_jobs_of_transfers(transfers, act)
 
 

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfer_status_explanation
@@ -18,9 +20,11 @@ from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import appended_file_lines, safe_files
 from gridbridge.state import published_json
 from gridbridge.transfer import remote_usage_and_cursor_rows
+from gridbridge.transfer.cli.remote_tool_arguments import UsageChoice
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
 
 ANYBODY = "*"
+MOST_NAMED_JOBS = 50
 
 
 class NoAccountedJob(GridbridgeError):
@@ -47,6 +51,29 @@ class RemoteUsageAtCluster:
     user_s: float | None
     system_s: float | None
     max_rss_kb: float  # largest memory use of a single remote job
+    queue: str = ""  # remote queue of the jobs; empty: all queues together
+
+
+def read_accounting_of_named_jobs(
+    name: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
+    """Return the accounting of the newest transferred jobs whose name matches a pattern; raise NoAccountedJob."""
+    policy, _ = configuration_in_force.load_config_or_one_in_force(path)
+    jobs = {record.job_id for record in status_and_why_reports.home_accounting_records(policy, name)}
+    for transfer in published_json.read_all_published_files(folder).transfers:
+        if fnmatchcase(transfer.name, name):
+            jobs.add(parse_transfer_name(transfer.transfer).job)
+    tasks, notes = list[HomeAndRemoteAccounting](), dict[str, None]()
+    for job in sorted(jobs)[-MOST_NAMED_JOBS:]:
+        with suppress(NoAccountedJob):  # the job ran at home
+            found, told = read_home_remote_accounting(str(job), now, folder, path)
+            tasks += found
+            notes |= dict.fromkeys(told)
+    if not tasks:
+        raise NoAccountedJob(f"job name {name!r}: no transfer is known")
+    cut = len(jobs) - MOST_NAMED_JOBS
+    left_out = (f"only the newest {MOST_NAMED_JOBS} of {len(jobs)} jobs with this name",) if cut > 0 else ()
+    return tuple(tasks), (*left_out, *notes)
 
 
 def read_home_remote_accounting(
@@ -99,27 +126,39 @@ def read_home_remote_accounting(
 
 
 def sum_remote_usage(
-    owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+    owner: str,
+    days: float | None,
+    now: datetime,
+    folder: str = PUBLISHED,
+    path: str = CONFIG,
+    choice: UsageChoice = UsageChoice(),  # noqa: B008  # frozen
 ) -> tuple[tuple[RemoteUsageAtCluster, ...], tuple[str, ...]]:
-    """Sum the usage of an owner's (`*`: everybody's) jobs of the last `days` days (None: ever) by owner and cluster."""
+    """Sum the usage of an owner's (`*`: everybody's) chosen jobs by owner, cluster and, with a queue, by queue.
+
+    Only jobs that ended in the last `days` days count; None: all jobs.
+    """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
-    sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}
+    sums: dict[tuple[str, str, str], list[RemoteJobRunAccounting]] = {}
     for usage in remote_usage_and_cursor_rows.read_usage_published_since(folder, since):
         for record in prefer_accounted_usage(usage.records):
             is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
-            if owner in (record.owner, ANYBODY) and is_recent:
-                sums.setdefault((record.owner, record.cluster), []).append(record)
-    rows = tuple(_sum_owner_cluster_usage(*pair, of) for pair, of in sorted(sums.items()))
+            if owner in (record.owner, ANYBODY) and is_recent and choice.contains(record):
+                queue = "" if choice.queue is None else record.queue
+                sums.setdefault((record.owner, record.cluster, queue), []).append(record)
+    rows = tuple(_sum_owner_cluster_usage(*keys, of) for keys, of in sorted(sums.items()))
     return rows, (
         *_silent_poller_alarm(shown, now),
         *_describe_accounting_gaps(policy.remote_cluster_names, folder, now),
     )
 
 
-def _sum_owner_cluster_usage(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageAtCluster:
+def _sum_owner_cluster_usage(
+    owner: str, cluster: str, queue: str, records: list[RemoteJobRunAccounting]
+) -> RemoteUsageAtCluster:
     return RemoteUsageAtCluster(
+        queue=queue,
         owner=owner,
         cluster=cluster,
         jobs=len({record.job_id for record in records}),

@@ -28,7 +28,8 @@ from gridbridge.program import configuration_in_force
 from gridbridge.state import published_json
 from gridbridge.state.published_file_formats import exclude_forwarding_queues
 from gridbridge.transfer.cli import owner_remote_job_access
-from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActNotDone, RemoteJobActResult
+from gridbridge.transfer.cli.owner_remote_job_access import JobWithTasks, RemoteJobActNotDone, RemoteJobActResult
+from gridbridge.transfer.cli.remote_tool_arguments import parse_job_with_tasks
 from gridbridge.transfer.request_translation import read_names_offered_by_cluster, translate_request_for_cluster
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def alter_remote_tasks(
     """Change a job's remote jobs and yield results; raise ParseError, ConfigError or StateError."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     act = partial(_alter_remote_job, change=change, policy=policy, folder=folder, is_dry=is_dry)
-    return owner_remote_job_access.act_on_remote_tasks(job, folder, f"qalter {job} changes", act)
+    return owner_remote_job_access.act_on_remote_tasks(parse_job_with_tasks(job), folder, f"qalter {job} changes", act)
 
 
 def _alter_remote_job(
@@ -143,12 +144,12 @@ def _translate_changed_resources(
 
 
 def delete_transferred_tasks(
-    job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+    job: JobWithTasks, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
     """Delete a job's tasks at other clusters, and yield results; raise ParseError, ConfigError or StateError."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return owner_remote_job_access.act_on_remote_tasks(
-        job, folder, f"qdel {job} deletes", lambda transfer: _delete_transferred_job(transfer, policy, is_dry)
+        job, folder, f"qdel {job[0]} deletes", lambda transfer: _delete_transferred_job(transfer, policy, is_dry)
     )
 
 

@@ -12,6 +12,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedTransfer,
     TransferAndAwaitedEvent,
     TransferAttemptExplanation,
+    TransferQueueReport,
     format_duration,
     replace_control_characters,
 )
@@ -29,6 +30,7 @@ class TransferFilter:
     users: tuple[str, ...]  # login names or patterns, as in qstat(1)
     states: str = ALL_STATES  # letters of qstat -s
     cluster: str | None = None
+    queues: tuple[str, ...] = ()  # names of transfer queues, or patterns; empty: all queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +42,11 @@ class TaskWithRemoteMessages:
 
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
-) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return the chosen open transfers, and notes on outdated states; raise GridbridgeError for a wrong cluster."""
+) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...], tuple[TransferQueueReport, ...]]:
+    """Return the chosen open transfers, notes on outdated states, and the chosen transfer queues.
+
+    Raises GridbridgeError for a wrong cluster.
+    """
     report = status_and_why_reports.build_site_status_report(now, folder)
     known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
     if choice.cluster is not None and choice.cluster not in known:
@@ -50,13 +55,23 @@ def list_open_transfers(
     concerned = {row.transfer.remote for row in rows}
     silent = (cluster for cluster in report.clusters if not cluster.answers and cluster.cluster in concerned)
     notes = (report.alarm, *(f"{cluster.cluster} {cluster.why}" for cluster in silent))
-    return rows, tuple(note for note in notes if note)
+    queues = tuple(
+        queue
+        for queue in report.queues
+        if choice.cluster in (None, queue.cluster) and is_queue_chosen(queue.queue, choice)
+    )
+    return rows, tuple(note for note in notes if note), queues
+
+
+def is_queue_chosen(queue: str, choice: TransferFilter) -> bool:
+    return not choice.queues or any(fnmatchcase(queue, pattern) for pattern in choice.queues)
 
 
 def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFilter) -> bool:
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
+    is_there = is_there and is_queue_chosen(transfer.queue, choice)
     return is_theirs and is_there and matches_qstat_state_letters(transfer.remote_job_state, choice.states)
 
 
@@ -70,6 +85,11 @@ def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
         "h": state.is_held,
     }
     return any(facts[letter] for letter in selection)
+
+
+def is_pending(transfer: PublishedTransfer) -> bool:
+    """Say whether the remote job waits, or is not submitted yet."""
+    return matches_qstat_state_letters(transfer.remote_job_state, "p")
 
 
 class SingleRemoteJobQueries:

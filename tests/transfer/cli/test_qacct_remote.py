@@ -5,6 +5,7 @@ import pwd
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,14 @@ from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteU
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
 from gridbridge.transfer import remote_usage_and_cursor_rows
-from gridbridge.transfer.cli.qacct_remote import ANYBODY, NoAccountedJob, read_home_remote_accounting, sum_remote_usage
+from gridbridge.transfer.cli.qacct_remote import (
+    ANYBODY,
+    NoAccountedJob,
+    read_accounting_of_named_jobs,
+    read_home_remote_accounting,
+    sum_remote_usage,
+)
+from gridbridge.transfer.cli.remote_tool_arguments import UsageChoice
 from tests.builders.golden import CAPTURED
 from tests.builders.programs import write_program
 from tests.shown import NOW, ago, history, publish, shown, transfer
@@ -152,3 +160,38 @@ def test_usage_totals_are_per_owner_and_cluster_and_limited_to_recent_days(here:
     assert [(one.owner, one.jobs, one.user_s) for one in everybody] == [("alice", 2, 100), ("bob", 1, 1)]
     assert [(one.jobs, one.wallclock_s, one.max_rss_kb) for one in recent] == [(1, 56, 204800)]
     assert nobody == ()
+
+
+def test_usage_is_summed_by_remote_queue_and_in_a_period(here: Here) -> None:
+    runs = (replace(OURS, queue="all.q", started_at=ago(60)), replace(RETRY, queue="long.q", started_at=ago(7200)))
+    here.publish(*runs)
+
+    def summed(**choice: Any) -> list[tuple[str, int]]:
+        rows, _ = sum_remote_usage(ANYBODY, None, NOW, here.folder, str(here.config), UsageChoice(**choice))
+        return [(row.queue, row.jobs) for row in rows]
+
+    assert summed() == [("", 2)]
+    assert summed(queue="") == [("all.q", 1), ("long.q", 1)]
+    assert summed(queue="l*") == [("long.q", 1)]
+    assert summed(begin=ago(3600)) == [("", 1)]
+    assert summed(end=ago(3600), queue="all.*") == []
+
+
+def test_jobs_are_found_by_name_in_home_accounting_and_among_open_transfers(here: Here) -> None:
+    here.publish(OURS)
+    write_program(
+        here.config.parent / "bin" / "qacct",
+        (here.config.parent / "bin" / "qacct").read_text().replace('[ "$2" = 2 ]', '[ "$2" = 2 ] || [ "$2" = "fit*" ]'),
+    )
+    named = transfer(transfer="gb.alpha.7.0.1", name="render")
+    publish(Path(here.folder), shown(named), history(named))
+    here.publish(OURS)
+
+    def jobs(name: str) -> list[str]:
+        tasks, _ = read_accounting_of_named_jobs(name, NOW, here.folder, str(here.config))
+        return [task.job for task in tasks]
+
+    assert jobs("render") == ["7"]
+    assert jobs("fit*") == ["2"]
+    with pytest.raises(NoAccountedJob, match="job name 'dock': no transfer is known"):
+        jobs("dock")

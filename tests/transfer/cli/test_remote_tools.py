@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree as ET
 
 import click
 import pytest
@@ -113,6 +114,51 @@ def test_qstat_remote_selects_jobs_by_user_patterns_and_state_and_cluster(
     _, told, _ = tool("qstat_remote", *words, "--json")
 
     assert [one["job"] for one in json.loads(told)["transfers"]] == jobs
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        (("-q", "transfer-beta"), ["12", "13.2"]),
+        (("-q", "transfer-*", "-s", "r"), ["12"]),
+        (("-q", "x,transfer-b*"), ["12", "13.2"]),
+        (("-q", "all.q"), []),
+    ],
+)
+def test_qstat_remote_q_selects_jobs_by_their_transfer_queue(
+    tool: Tool, words: tuple[str, ...], jobs: list[str]
+) -> None:
+    _, out, _ = tool("qstat_remote", "--json", "-u", "*", *words)
+
+    assert [row["job"] for row in json.loads(out)["transfers"]] == jobs
+
+
+def test_qstat_remote_f_lists_queues_with_their_jobs_and_ext_and_t_add_columns(tool: Tool) -> None:
+    _, out, _ = tool("qstat_remote", "-u", "*", "-f", "-ext", "-t")
+
+    *_, head, titles, running, waiting = out.splitlines()
+    assert head.startswith("transfer-beta to beta, 1/2 slots used, closed: the load values are too old")
+    assert titles.split()[8:] == ["NAME", "QUEUE", "SENT", "TASK", "FUNCTION", "WAITS", "FOR"]
+    assert " transfer-beta " in running
+    assert " 2     MASTER " in waiting
+
+
+@pytest.mark.parametrize("words", [(), ("-f",)])
+def test_qstat_remote_xml_has_the_elements_of_qstat_xml(tool: Tool, words: tuple[str, ...]) -> None:
+    """Programs that read the XML of qstat find running and waiting jobs where qstat has them."""
+    _, out, notes = tool("qstat_remote", "-u", "*", "-xml", *words)
+
+    root = ET.fromstring(out)
+    (running,) = root.findall("queue_info/Queue-List/job_list" if words else "queue_info/job_list")
+    (waiting,) = root.findall("job_info/job_list")
+    assert [running.get("state"), waiting.get("state")] == ["running", "pending"]
+    assert [running.findtext(name) for name in ("JB_job_number", "JB_owner", "state")] == ["12", "alice", "r"]
+    assert [waiting.findtext(name) for name in ("JB_job_number", "tasks", "remote_job_number")] == ["13", "2", "35"]
+    assert running.findtext("JAT_start_time") == "2026-03-01T11:56:40"
+    assert waiting.findtext("JB_submission_time") == "2026-02-28T11:00:00"
+    assert (running.find("tasks"), running.find("JAT_prio")) == (None, None)
+    assert root.findtext("queue_info/Queue-List/name") == ("transfer-beta" if words else None)
+    assert "gridbridge-poller is silent" in notes
 
 
 def test_qstat_remote_first_warns_of_stale_data_with_the_reason(tool: Tool, tmp_path: Path) -> None:
