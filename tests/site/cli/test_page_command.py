@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,8 +13,10 @@ from gridbridge.decisions.site.site_page import make_site_page
 from gridbridge.site.site_page_files import PublishedSiteReader, render_site_page
 from tests.shown import NOW
 from tests.site.page_sites import HOSTILE, REVERSED, busy_site
+from tests.state_files import Acting
 
 ROOT = Path(__file__).parents[3]
+NOBODY = 65534
 TITLES = re.compile(r"<h2 id=\"(\w+)\"")
 FILES = (
     *("published/service.json", "published/load", "published/clusters/beta.json", "published/transfers.json"),
@@ -117,6 +120,25 @@ def test_a_host_without_published_files_gets_a_page_that_says_so(tmp_path: Path)
     assert done.stderr.startswith(f"gridbridge: {tmp_path}/published: no such folder; run this on the transfer host")
     assert f"<li>{tmp_path}/published: no such folder" in text
     assert TITLES.findall(text)[1:] == ["clusters", "queues", "campaigns", "transfers", "nodes", "storage", "events"]
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_an_account_that_may_write_the_folder_alone_makes_the_same_page(acting_as: Acting) -> None:
+    """The published files belong to root, and are readable for everybody."""
+    with TemporaryDirectory() as name:
+        site, out = Path(name), Path(name) / "www"
+        site.chmod(0o755)
+        busy_site(site)
+        out.mkdir()
+        os.chown(out, NOBODY, NOBODY)
+        with acting_as(NOBODY):
+            done = page(site, out)
+
+        assert (done.return_value, done.output) == (0, "")
+        assert all(shown in page_at_noon(site) for shown in BY_FILE.values())
+        assert (out / "index.html").stat().st_uid == NOBODY
+        assert "lattice-sweep" in (out / "index.html").read_text()
 
 
 @pytest.mark.parametrize(
