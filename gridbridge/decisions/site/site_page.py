@@ -94,9 +94,9 @@ def _notices(site: PublishedSite, now: datetime) -> Iterator[str]:
 def _tiles(
     site: PublishedSite, clusters: tuple[PageClusterRow, ...], queues: tuple[PageQueueRow, ...]
 ) -> Iterator[PageTile]:
-    answering = sum(cluster.badge.tone is PageTone.GOOD for cluster in clusters)
+    usable = sum(cluster.badge.tone is PageTone.GOOD for cluster in clusters)
     is_quiet = any(cluster.badge.tone is PageTone.BAD for cluster in clusters)
-    yield _tile("clusters", "Clusters", answering, f"of {len(clusters)} answer", PageTone.BAD if is_quiet else None)
+    yield _tile("clusters", "Clusters", usable, f"of {len(clusters)} usable", PageTone.BAD if is_quiet else None)
     is_open = sum(queue.badge.tone is PageTone.GOOD for queue in queues)
     closed = PageTone.WARNING if is_open < len(queues) else None
     yield _tile("queues", "Queues", is_open, f"of {len(queues)} open", closed)
