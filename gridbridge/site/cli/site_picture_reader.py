@@ -19,11 +19,12 @@ from gridbridge.state import published_json
 def read_site_picture(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SitePicture:
     """Read all published files that a picture needs; raise StateError or OSError if they can't be read."""
     shown = published_json.read_all_published_files(folder)
+    report = status_and_why_reports.report_on_published_files(shown, now, folder, path)
     return SitePicture(
         read_at=now,
         published_at=shown.load.taken_at if shown.load else None,
         home=shown.service.cluster if shown.service else "",
-        status=status_and_why_reports.report_on_published_files(shown, now, folder, path),
+        status=site_picture_rows.say_each_reason_once(report),
         clusters=site_picture_rows.describe_clusters(shown, campaign_client.published_campaign_clusters(folder), now),
         campaigns=campaign_client.published_campaigns(folder),
     )

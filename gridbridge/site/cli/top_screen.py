@@ -1,6 +1,6 @@
 """The live screen of `gridbridge top`: reads the published files in a thread, and shows a table below a header."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -9,6 +9,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
+from textual.coordinate import Coordinate
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import DataTable, Footer, Input, Static
@@ -27,6 +28,8 @@ from gridbridge.site.cli.top_dialogs import ListDialog, TextDialog, help_text
 from gridbridge.site.cli.top_header import header_text
 
 EVERYTHING = "(all)"
+MOST_ROWS = 2000  # to fill a table with 10,000 rows takes a second
+SCROLLBAR = 1
 LEAST_TABLE = 6  # lines that the header leaves for the table
 SEARCH, FILTER = "search: ", "filter: "
 
@@ -49,7 +52,7 @@ class TopScreen(App[None]):
     CSS = """
     #header { height: auto; }
     #tables { height: 1; }
-    DataTable { height: 1fr; scrollbar-size-horizontal: 0; }
+    DataTable { height: 1fr; scrollbar-size: 0 1; }
     DataTable > .datatable--header { text-style: bold; }
     #prompt { height: 1; border: none; padding: 0 1; display: none; }
     #prompt.open { display: block; }
@@ -95,6 +98,7 @@ class TopScreen(App[None]):
         self._delay_s, self._folder, self._path, self._clock = delay_s, folder, path, clock
         self._end, self._is_frozen = Event(), False
         self._prompt_kind, self._found = "", ""
+        self._columns: list[tuple[Text, int]] = []
         # a dialog hides the widgets from queries, so they are stored here
         self.header, self.table = Static(id="header"), DataTable[Text](cursor_type="row", zebra_stripes=True)
         self._tables = Static(id="tables")
@@ -141,25 +145,38 @@ class TopScreen(App[None]):
         self.header.update(text)
 
     def show_table(self) -> None:
-        """Fill the table anew; the cursor stays at its row."""
+        """Show the chosen rows; the cursor stays at its row."""
         if not self.last.picture:
             return
-        view = self.table
-        before = self.selected_row
+        before, selected = self.rows, self.selected_row
         every = rows_of_table(self.picture_table, self.last.picture, self._clock())
-        self.rows = choose_and_sort_rows(self.picture_table, every, self.choice)
+        self.rows = choose_and_sort_rows(self.picture_table, every, self.choice)[:MOST_ROWS]
         self._show_table_names(len(every))
-        columns = COLUMNS[self.picture_table]
-        widths = column_widths(columns, self.rows, self.size.width)
-        top = view.scroll_offset
-        view.clear(columns=True)
-        for n, width in widths.items():
-            view.add_column(self._column_title(n), width=width)
+        widths = column_widths(COLUMNS[self.picture_table], self.rows, self.size.width - SCROLLBAR)
+        columns = [(self._column_title(n), width) for n, width in widths.items()]
+        is_same = columns == self._columns and [row.key for row in before] == [row.key for row in self.rows]
+        if is_same:
+            self._update_changed_cells(before, tuple(widths))
+        else:
+            self._columns = columns
+            self._fill_table(tuple(widths), selected)
+
+    def _update_changed_cells(self, before: Sequence[PictureRow], columns: Sequence[int]) -> None:
+        for place, (old, new) in enumerate(zip(before, self.rows, strict=True)):
+            for position, n in enumerate(columns):
+                if (old.cells[n], old.mood) != (new.cells[n], new.mood):
+                    self.table.update_cell_at(Coordinate(place, position), self._cell(new, n))
+
+    def _fill_table(self, columns: Sequence[int], selected: PictureRow | None) -> None:
+        top = self.table.scroll_offset
+        self.table.clear(columns=True)
+        for title, width in self._columns:
+            self.table.add_column(title, width=width)
         for row in self.rows:
-            view.add_row(*(self._cell(row, n) for n in widths))
-        places = (n for n, row in enumerate(self.rows) if before and row.key == before.key)
-        view.move_cursor(row=next(places, 0), scroll=False)
-        view.scroll_to(top.x, top.y, animate=False)
+            self.table.add_row(*(self._cell(row, n) for n in columns))
+        places = (place for place, row in enumerate(self.rows) if selected and row.key == selected.key)
+        self.table.move_cursor(row=next(places, 0), scroll=False)
+        self.table.scroll_to(top.x, top.y, animate=False)
 
     @property
     def selected_row(self) -> PictureRow | None:

@@ -13,6 +13,7 @@ import termios
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,7 +84,17 @@ def watch(
 @pytest.mark.parametrize(
     ("size", "there", "missing"),
     [
-        ((120, 30), ("greeting", "WAITS FOR", "gamma gets nothing: has not answered", "F10 Quit"), ()),
+        (
+            (120, 30),
+            (
+                "greeting",
+                "WAITS FOR",
+                "gamma to answer; the job counts as alive",
+                "gamma gets nothing: has not answered",
+                "F10 Quit",
+            ),
+            (),
+        ),
         ((66, 24), ("greeting", "SINCE", "Help"), ("HOST",)),
         ((40, 12), ("12", "beta", "published 1 s ago", "more lines: enlarge the window"), ("SINCE", "HOST")),
         ((12, 5), ("12",), ("NAME",)),
@@ -114,6 +125,19 @@ def test_a_resize_keeps_the_selected_row_and_changes_the_columns(folder: Path) -
         assert app.selected_row.cells[0] == "13.2"
 
     watch(folder, resize, delay_s=AT_ONCE)
+
+
+def test_new_values_and_new_rows_reach_the_screen_below_the_same_cursor(folder: Path) -> None:
+    async def change(app: TopScreen, pilot: Pilot[None]) -> None:
+        await pilot.press("down")
+        publish(folder, shown(JOBS[0], replace(JOBS[1], remote_state="r", remote_facts=())))
+        await until(pilot, lambda: "qw" not in screen_text(app))
+        publish(folder, shown(transfer(transfer="gb.alpha.2.0.1", name="first"), *JOBS))
+        await until(pilot, lambda: "first" in screen_text(app) and "qw" in screen_text(app))
+        assert app.selected_row
+        assert app.selected_row.cells[0] == "13.2"
+
+    watch(folder, change)
 
 
 def test_the_keys_of_htop(folder: Path) -> None:
@@ -194,7 +218,7 @@ def test_a_lost_or_broken_file_leaves_the_last_picture(
 
 def test_a_screen_without_any_published_file_says_so_and_fills_later(tmp_path: Path) -> None:
     async def fill(app: TopScreen, pilot: Pilot[None]) -> None:
-        assert "no such folder" in screen_text(app)
+        await until(pilot, lambda: "no such folder" in screen_text(app))
         publish(tmp_path / "published", shown(*JOBS))
         await until(pilot, lambda: "greeting" in screen_text(app))
 
