@@ -15,6 +15,7 @@ from gridbridge.cli.command_groups_and_options import (
 )
 from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
+from gridbridge.shell.optional_libraries import require_library
 
 OUT = click.option(
     "-o",
@@ -120,5 +121,6 @@ def campaign(number: int, out: str | None, folder: str) -> None:
 
 
 def _writable_target(out: str | None, usual: str) -> str:
+    require_library("matplotlib")
     plot_files.require_writable_plot_path(out or usual)
     return out or usual
