@@ -163,7 +163,7 @@ WHERE = "run this on the transfer host, where the service is"
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda _: None, f"No such file or directory; {WHERE}; on a new host expected a {COPY}"),
+        (lambda _: None, f"No such file or directory; {WHERE}; on a new host run gridbridge init"),
         (os.mkdir, f"Is a directory; expected a readable {COPY}"),
         (os.mkfifo, f"not a regular file; expected a {COPY}"),  # opening it would block the program that root runs
     ],
