@@ -96,14 +96,21 @@ def _load_sensor_removal_edits(situation: TransferSetupSituation, other_queues: 
         return
     other_sensors = [sensor for sensor in parse_qconf_words(own) if sensor != SENSOR]
     setting = SetupEdit(verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor")
-    if SENSOR in parse_qconf_words(own):
+    is_set = SENSOR in parse_qconf_words(own)
+    if is_set:
         yield replace(setting, value=",".join(other_sensors) or "none")
+    if is_set or _are_load_values_reported(situation):  # an interrupted removal has not awaited their end
         reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
         line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
         name = f"wait up to {VALUES_S} s until the load values have expired"
         yield SetupEdit(verb=SetupEditVerb.SHELL, cell=request.home, name=name, value=line)
     if other_sensors == list(parse_qconf_words(situation.home.common.get("load_sensor", ""))):
         yield replace(setting, verb=SetupEditVerb.DROP_HOST)
+
+
+def _are_load_values_reported(situation: TransferSetupSituation) -> bool:
+    host = situation.home.exec_hosts.get(situation.wanted.host, {})
+    return any(VALUE.fullmatch(name) for name in parse_qconf_pairs(host.get("load_values", "")))
 
 
 def _load_adjustment_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:

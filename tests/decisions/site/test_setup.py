@@ -469,6 +469,19 @@ def test_removal_keeps_what_another_transfer_queue_needs(thresholds: str, also: 
 
 
 @pytest.mark.parametrize(
+    ("reported", "waits"), [("arch=lx-amd64,gb_beta_up=1", True), ("arch=lx-amd64", False)], ids=["still", "no more"]
+)
+def test_a_repeated_removal_awaits_the_end_of_load_values(reported: str, waits: bool) -> None:
+    """Grid Engine removes no complex that a host reports; a removal may end before its values have expired."""
+    hosts = {"global": {}, "tee": {"load_values": reported}}
+    situation = at_home(a_ready_situation(), host={"load_sensor": "none"}, exec_hosts=hosts)
+    verbs = [edit.verb for edit in transfer_queue_removal_edits(situation, ())]
+
+    assert (SetupEditVerb.SHELL in verbs) == waits
+    assert SetupEditVerb.SHELL not in verbs[verbs.index(SetupEditVerb.DROP_COMPLEX) :]
+
+
+@pytest.mark.parametrize(
     ("operators", "expected"),
     [((), {"beta: operator gb": FindingSeverity.WARNING}), (("gb",), {})],
     ids=["ordinary", "operator"],

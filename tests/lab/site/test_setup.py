@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from gridbridge.site.cli.setup_command import TO_GO_ON
 from tests.lab.grid import Grid
+from tests.lab.site.test_service_setup import killed_once
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
@@ -22,6 +24,7 @@ gridbridge setup transfer gamma --apply; qconf -rattr queue seq_no 300 transfer-
 """
 FOUR = f"{SETUP} --slots 4 --apply"
 REMOVE = f"{SETUP} --remove --apply"
+JOBS = "job_load_adjustments"
 PATHS = "PATH=$PATH:/usr/lib/gridengine; cd /tmp;"
 DUMP = """
 PATH=$PATH:/usr/lib/gridengine; export SGE_SINGLE_LINE=1
@@ -120,6 +123,14 @@ class TestFourSlots:
         assert said == "nothing to do\n"
         assert four.sh(MASTER, DUMP) == before
 
+    def test_a_setup_of_another_cluster_changes_only_what_it_needs(self, four: Grid) -> None:
+        shown = four.sh(MASTER, "gridbridge setup transfer delta --slots 4")
+        others = [line for line in previewed_lines(shown, "transfer-delta") if "delta" not in line]
+
+        assert {re.split("[ =]", line[1:])[0] for line in others} <= {"slots", "pending_limit", "entries", JOBS}
+        assert "queue all.q" not in shown
+        assert shown.endswith("\nrestarts: nothing\n" + TO_GO_ON + "\n")
+
     def test_removing_is_refused_while_jobs_are_in_the_queue(self, four: Grid) -> None:
         job = four.submit("-l", "remote=true", "-b", "y", "sleep", "300")
         four.until(lambda: "r" in four.states().get(job, ""), "the job to be sent")
@@ -164,10 +175,10 @@ def changed_lines(before: str, after: str) -> list[str]:
     return sorted((*(f"-{line}" for line in (old - new).elements()), *(f"+{line}" for line in (new - old).elements())))
 
 
-def previewed_lines(shown: str) -> list[str]:
+def previewed_lines(shown: str, queue: str = "transfer-beta") -> list[str]:
     """Return the changed lines that setup has shown, without those of the transfer queue, which DUMP leaves out."""
     blocks = shown.partition("\n\n")[2].rpartition("\n\n")[0].split("\n--- ")
-    lines = (line for block in blocks if "queue transfer-beta" not in block for line in block.split("\n")[2:])
+    lines = (line for block in blocks if f"queue {queue}" not in block for line in block.split("\n")[2:])
     return sorted(line for line in lines if line[0] in "+-" and line[1:])
 
 
@@ -189,6 +200,21 @@ def test_setup_makes_the_changes_it_shows_and_removing_leaves_no_trace(bare: Gri
     assert previewed_lines(shown) == changed_lines(before, made)
     assert previewed_lines(shown_removal) == changed_lines(made, after)
     assert changed_lines(before, after) == []
+
+
+@pytest.mark.long
+def test_a_killed_setup_and_a_killed_removal_are_completed_by_the_next_run(bare: Grid) -> None:
+    before = bare.sh(MASTER, DUMP)
+    bare.sh(MASTER, f"{PATHS} {killed_once(f'{SETUP} --apply', 'qconf -sc | grep -q ^gb_beta_up')}")
+    partial = bare.sh(MASTER, SETUP)
+    bare.sh(MASTER, f"{SETUP} --apply")
+    whole = bare.sh(MASTER, SETUP)
+    bare.sh(MASTER, f"{PATHS} {killed_once(REMOVE, '! qconf -sql | grep -q transfer-beta')}")
+    bare.sh(MASTER, REMOVE)
+
+    assert "in this order:" in partial
+    assert whole == "nothing to do\n"
+    assert changed_lines(before, bare.sh(MASTER, DUMP)) == []
 
 
 @pytest.mark.long
