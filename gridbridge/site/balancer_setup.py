@@ -1,34 +1,45 @@
 """Sets up, checks and removes the balancer on the qmaster's host."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
-from gridbridge.decisions.site import balancer_setup_requirements
+from gridbridge.decisions.site import account_and_file_findings, balancer_setup_requirements
 from gridbridge.decisions.site.sge_configuration_findings import QUEUE_ORDER
 from gridbridge.elastic.balancer import balancer_statistics_and_publication
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
+from gridbridge.model.fixed_paths import (
+    AS_ROOT,
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_HOME,
+    BALANCE_LOCK,
+    BALANCE_SUDOERS,
+    BALANCE_UNIT,
+)
+from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.model.site.site_check_facts import BalancerCellFacts, BalancerFacts, LastPublishedBalancerRound
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE
-from gridbridge.shell import local_host_facts
+from gridbridge.shell import local_host_facts, program_lock_file
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import run_program
 from gridbridge.site import storage_provider_and_runner_checks
 from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
+    apply_setup_steps,
     require_correctable_findings,
     setup_steps_of_edits,
     setup_steps_of_findings,
 )
 
 SUDO_S = 10.0
+ROUND_S, LOOK_S = 120.0, 0.2  # longest wait for the end of a round, and the pause between looks
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
 TRIED = ("unname", "gridbridge-check")  # `sudo -l` is asked about gridbridge-as-root with these arguments
 
@@ -43,23 +54,52 @@ def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
 
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
-    return setup_steps_of_edits(
-        policy, balancer_setup_requirements.balancer_rights_removal_edits(_visible_balancer_facts(policy))
-    )
+    """Return the steps that remove the balancer's rights, then its account and files unless they are still needed."""
+    facts = _visible_balancer_facts(policy)
+    return (*_plan_rights_removal(policy, facts), *_plan_account_removal(policy, facts))
 
 
-def qmaster_on_other_host(policy: Policy) -> str:
-    """Return the qmaster's host if it is another host, else an empty text."""
-    return balancer_setup_requirements.qmaster_host_unless_this_host(_visible_balancer_facts(policy))
+def apply_balancer_removal(_: Sequence[SetupStep], policy: Policy, report: Callable[[SetupStep], None]) -> None:
+    """Remove the rights, await the end of a round, and look again for nodes: that round may have added nodes."""
+    apply_setup_steps(_plan_rights_removal(policy, _visible_balancer_facts(policy)), policy, report)
+    clock = Clock()
+    until_s = clock.steady_s() + ROUND_S
+    while program_lock_file.is_lock_file_held(BALANCE_LOCK):
+        if clock.steady_s() > until_s:
+            raise GridbridgeError(f"a round of the balancer still runs, and holds {BALANCE_LOCK}; repeat this later")
+        clock.sleep(LOOK_S)
+    apply_setup_steps(_plan_account_removal(policy, _visible_balancer_facts(policy)), policy, report)
 
 
-def count_published_balancer_nodes() -> int:
-    """Count the nodes that the balancer has added; once the balancer is uninstalled, no program removes them."""
-    with suppress(StateError):
+def why_balancer_account_stays(policy: Policy) -> str:
+    """Return why the balancer's account and files are not removed; empty if they are not needed."""
+    if master := balancer_setup_requirements.qmaster_host_unless_this_host(_visible_balancer_facts(policy)):
+        return f"the qmaster runs on {master}: the manager and account {BALANCE_ACCOUNT} stay for a balancer there"
+    return _why_nodes_need_account()
+
+
+def _why_nodes_need_account() -> str:
+    """Return why nodes of the last published round need the account; once it is removed, no program removes nodes."""
+    try:
         published = balancer_statistics_and_publication.read_published_balance()
-        rows = published.nodes if published else ()
-        return sum(row.nodes for row in rows if row.pool and row.state not in LEAVING)
-    return 0
+    except StateError as error:
+        return f"{error}: the account {BALANCE_ACCOUNT} and its files stay"
+    rows = published.nodes if published else ()
+    nodes = sum(row.nodes for row in rows if row.pool and row.state not in LEAVING)
+    last = f"the last round saw {number_with_noun(nodes, 'node')} of pools, which nobody will remove"
+    return f"{last}: the account {BALANCE_ACCOUNT} and its files stay" if nodes else ""
+
+
+def _plan_rights_removal(policy: Policy, facts: BalancerFacts) -> tuple[SetupStep, ...]:
+    return setup_steps_of_edits(policy, balancer_setup_requirements.balancer_rights_removal_edits(facts))
+
+
+def _plan_account_removal(policy: Policy, facts: BalancerFacts) -> tuple[SetupStep, ...]:
+    if balancer_setup_requirements.qmaster_host_unless_this_host(facts) or _why_nodes_need_account():
+        return ()
+    home = (BALANCE_HOME,) if BALANCE_HOME in facts.paths else ()
+    edits = account_and_file_findings.account_removal_edits(BALANCE_ACCOUNT, facts.uid, home)
+    return setup_steps_of_edits(policy, edits)
 
 
 def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:

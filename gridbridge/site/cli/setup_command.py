@@ -11,7 +11,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
 from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
 from gridbridge.model.site_configuration import Policy
@@ -239,13 +239,14 @@ def setup_order(action: SetupAction) -> None:
 
 @setup.command(name="balance")
 @action_options
-@click.option("--remove", "is_removed", is_flag=True, help="Remove the balancer's rights; the account stays.")
+@REMOVE
 def setup_balance(action: SetupAction, is_removed: bool) -> None:
     """Make the balancer's account, which adds and removes nodes, on the qmaster's host.
 
     The account becomes a manager of the cell and may run gridbridge-as-root by sudo. Cron starts gridbridge-balance
     each minute under this account; gridbridge-balance only prints its plan until [balance] of gridbridge.toml has
-    `apply = true`. --remove removes the rights, the line of cron and the systemd unit; the account and its files stay.
+    `apply = true`. --remove removes the rights, the line of cron or the systemd unit, and the account with its
+    files; the account and its files stay while pools have nodes.
 
     \b
     Example:
@@ -255,14 +256,11 @@ def setup_balance(action: SetupAction, is_removed: bool) -> None:
     policy = configuration_file.load_configuration(CONFIG)
     planned = balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
     steps = planned(policy)
-    if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
-        stays = f"the manager {BALANCE_ACCOUNT} stays, because a balancer on {master} needs it"
-        _print_warning(f"the qmaster runs on {master}: {stays}")
-    elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
-        whom = "it" if nodes == 1 else "them"
-        _print_warning(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody will remove {whom}")
+    if is_removed and (stays := balancer_setup.why_balancer_account_stays(policy)):
+        _print_warning(stays)
     _require_root_to_apply(steps, action)
-    if act_on_setup_steps(steps, policy, action=action):
+    apply = balancer_setup.apply_balancer_removal if is_removed else apply_setup_steps
+    if act_on_setup_steps(steps, policy, action=action, apply=apply):
         refuse_remaining_setup_steps(planned(policy))
 
 

@@ -8,6 +8,7 @@ import pytest
 from gridbridge.decisions.site.account_and_file_findings import (
     FOLDERS,
     PROGRAMS,
+    account_removal_edits,
     program_file_findings,
     service_sudoers_line,
     state_file_privacy_finding,
@@ -374,3 +375,20 @@ def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], wha
     assert (found.item, found.state, found.found) == ("queue transfer-gamma", FindingSeverity.BROKEN, why)
     assert "setup transfer CLUSTER --queue transfer-gamma --apply" in found.hint
     assert "qconf -dq transfer-gamma" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("uid", "paths", "expected"),
+    [
+        (0, (), []),
+        (0, ("/s",), ["remove /s with its content"]),
+        (9, ("/s",), ["end the processes of gb", "remove /s with its content", "remove account gb"]),
+    ],
+    ids=["nothing left", "interrupted", "all"],
+)
+def test_an_account_is_removed_last(uid: int, paths: tuple[str, ...], expected: list[str]) -> None:
+    """A mount point stays."""
+    edits = list(account_removal_edits("gb", uid, paths))
+
+    assert [edit.name for edit in edits] == expected
+    assert all("if mountpoint -q /s; then" in edit.value for edit in edits if "/s" in edit.name)

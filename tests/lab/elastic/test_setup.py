@@ -47,7 +47,8 @@ def test_setup_makes_the_balancers_account_once_and_removes_its_rights(grid: Gri
     grid.sh(HOST, f"{' '.join(SETUP)} --remove --apply")
 
     assert ACCOUNT not in grid.sh(HOST, "qconf -sm").split()
-    assert "" == grid.sh(HOST, f"ls {BALANCE_CRON} {BALANCE_SUDOERS} 2>/dev/null || true")
+    assert "" == grid.sh(HOST, f"ls -d {BALANCE_CRON} {BALANCE_SUDOERS} {BALANCE_HOME} 2>/dev/null || true")
+    assert "nothing to do\n" == grid.sh(HOST, f"! getent passwd {ACCOUNT} && {' '.join(SETUP)} --remove")
     assert {} == judged(grid)
 
 
