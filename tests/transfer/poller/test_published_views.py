@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.configured_cluster_access_and_routes import configured_cluster_access
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterJobListRow, ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.job_and_queue_states import UNSEEN
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import (
@@ -231,8 +231,12 @@ def test_control_characters_in_published_texts_are_replaced() -> None:
         reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell")
     )
 
-    seen = published_row_with_all_fields(hostile)
+    job = ClusterJobListRow(job_id=12, name="fit\x1b", owner="alice", state=job_state("r"))
+    home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={12: (job,)}, pending=0, free_slots=0)
 
+    seen = published_row_with_all_fields(hostile, home)
+
+    assert seen.name == "fit\N{REPLACEMENT CHARACTER}"
     assert seen.reason == "\N{REPLACEMENT CHARACTER}[2Jgone" + "\N{REPLACEMENT CHARACTER}" * 2
     assert seen.outcome == "needs an administrator: \N{REPLACEMENT CHARACTER}bell"
 
