@@ -171,5 +171,5 @@ def test_campaigns_succeed_and_name_the_jobs_that_preempted_their_tasks(site: Gr
     told = [site.sh(HOST, f"gridbridge why {crowd.memory}.{task}") for task in range(TASKS)]
     assert any("which lacked mem" in one for one in told)
     decisions = json.loads(site.sh(HOST, "gridbridge replay --json"))
-    ways = [one["decision"] for one in decisions if "ended: 1 task of campaign" in one["sentence"]]
+    ways = [one["decision"] for one in decisions if "which lacked mem: 1 task of campaign" in one["sentence"]]
     assert site.on(HOST, "gridbridge", "replay", str(ways[0])).status == 0
