@@ -32,7 +32,7 @@ def test_a_module_or_page_that_was_renamed_since_the_last_installation_is_not_in
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).touch()
     stubs = {
-        "sphinx-build": "mkdir build/man && touch build/man/page.1",
+        "sphinx-build": "mkdir build/pages && touch build/pages/page.1",
         "python": "",
         "pip": "find build/share build/lib wheel -type f 2>/dev/null >packed\necho $* >>packed",
     }

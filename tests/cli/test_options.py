@@ -169,7 +169,7 @@ def test_bash_completes(tmp_path: Path, environment: dict[str, str]) -> None:
     ("typed", "expected"),
     [
         ("gridbridge s", ["setup", "simulate", "squeeze", "status", "support"]),
-        ("gridbridge setup transfer --s", ["--short-jobs", "--slots"]),
+        ("gridbridge setup transfer --s", ["--script", "--short-jobs", "--slots"]),
     ],
 )
 def test_fish_completes(

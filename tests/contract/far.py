@@ -157,8 +157,8 @@ class Far:
         self.accounts: dict[str, str] = {}  # accounts of submitted jobs, by job id
 
     def hot(self, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter's module `submit`."""
-        return self.reach.call("submit", name, *arguments, **options)
+        """Call a function of the adapter's module `job_submission_and_control`."""
+        return self.reach.call("job_submission_and_control", name, *arguments, **options)
 
     def cold(self, name: str, *arguments: object) -> Any:
         """Call a function of the adapter's module `status`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.model.fixed_paths import HOME
 from tests.builders.configurations import site_text
 
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
@@ -128,9 +129,10 @@ def test_a_standard_error_that_is_no_file_is_kept(tmp_path: Path) -> None:
 def test_every_log_of_a_cron_job_is_rotated() -> None:
     root, rules = CONF.parents[2], CONF.read_text()
     texts = [*(root / "conf/cron.d").iterdir(), *(root / "docs").rglob("*.md")]
-    logs = {log for text in texts for log in re.findall(r">>(/var/\S+\.log)", text.read_text())}
+    texts.append(root / "gridbridge/decisions/site/campaign_and_data_findings.py")
+    logs = {log.replace("{HOME}", HOME) for text in texts for log in re.findall(r">>(\S+\.log)", text.read_text())}
 
-    assert "/var/lib/gridbridge/datasets.log" in logs
+    assert f"{HOME}/datasets.log" in logs
     assert {log for log in logs if not re.search(rf"^(.* )?{log} ", rules, re.MULTILINE)} == set()
 
 

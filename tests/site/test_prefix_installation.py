@@ -76,12 +76,12 @@ def test_an_installation_has_programs_methods_and_pages_that_all_users_can_read(
     finally:
         os.umask(umask)
 
+    wrong = [path for path in prefix.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o044 != 0o044]
     assert subprocess.run([prefix / "bin/shown"], capture_output=True, text=True, check=True).stdout == "1\n"
     assert (prefix / "bin/shown").read_text().startswith(f"#!{new}/bin/python3 -I\n")
     assert (new.parent, new.name.partition(".")[0]) == (prefix, "venv-2026-03-01")
     assert (prefix / "sge-methods/sensor").stat().st_mode & 0o777 == 0o755
     assert (prefix / "share/man/man1/shown.1").stat().st_mode & 0o777 == 0o644
-    wrong = [path for path in prefix.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o044 != 0o044]
     assert wrong == []
     again = install_into_prefix(prefix.with_name("image"), NOW, new, prefix)
     assert (again / "share/gridbridge/sge-methods/sensor").read_text() == "1\n"

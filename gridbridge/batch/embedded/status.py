@@ -148,7 +148,12 @@ def _parse_queue_instance(text: str, host: str, yielding: int = 0) -> QueueInsta
     name, _, slots = text.rpartition("=")
     used, _, total = slots.partition("/")
     return QueueInstanceStatus(
-        name=f"{name}@{host}", slots_used=int(used), slots_reserved=0, slots_total=int(total), slots_yielding=yielding
+        name=f"{name}@{host}",
+        slots_used=int(used),
+        slots_reserved=0,
+        slots_total=int(total),
+        slots_yielding=yielding,
+        sends_away=name != QUEUE,  # all other queues of an embedded cluster are transfer queues
     )
 
 

@@ -89,7 +89,7 @@ def test_the_documented_makespans_of_small_campaigns_equal_the_measured_makespan
 
     assert pytest.approx(TOLD["of one length"], abs=0.01) == mean(found)
     *first, last = (f"{one:.2f}" for one in TOLD.values())
-    assert f"campaign takes {', '.join(first)} and {last} times the bound" in page
+    assert f"campaign of 1,000 tasks takes {', '.join(first)} and {last} times the bound" in page
 
 
 def test_speculative_attempts_end_a_campaign_sooner() -> None:
