@@ -97,7 +97,7 @@ def local(grid: Grid, *options: str) -> str:
 
 
 def test_a_dry_run_prints_the_best_effort_set_up_and_changes_nothing(grid: Grid, before: str) -> None:
-    said = grid.sh(HOST, SETUP)
+    said = grid.sh(HOST, f"{SETUP} --script")
 
     assert "qconf -Aq" in said
     assert said.index("-Mrqs") < said.index("-Aq") < said.index("-mattr queue subordinate_list")
